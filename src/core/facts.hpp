@@ -1,0 +1,65 @@
+// Facts: what preconditions/ read from a host that can make a member impossible. Plain values, judged by judge/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nobounce/machine.hpp>
+
+namespace nobounce::core {
+
+/// A yes/no that may be unreadable, with where it was read.
+struct Fact {
+  std::optional<bool> value;
+  std::string observed;  ///< in words: "nvidia_fs is not in /proc/modules"
+  std::string source;    ///< file or call
+};
+
+/// A string that may be unreadable.
+struct TextFact {
+  std::optional<std::string> value;
+  std::string source;
+};
+
+/// Facts about the whole host that concern storage.
+struct StorageHostFacts {
+  Fact cufile_library;       ///< libcufile could be loaded
+  TextFact cufile_version;   ///< "1.15"
+  Fact cufile_config_ours;   ///< our private configuration is the one in force (empty until the session tried)
+  Fact nvidia_fs_loaded;
+  Fact p2pdma_kernel;        ///< CONFIG_PCI_P2PDMA
+  Fact udev_database;        ///< /run/udev/data exists
+  Fact compat_forced;        ///< CUFILE_FORCE_COMPAT_MODE or a configuration file forces it
+  Fact nvidia_fs_counters_enabled;  ///< IO stats: Enabled
+  TextFact iommu;            ///< off | identity | translated
+};
+
+/// Facts about one file and what lies under it.
+struct StorageFileFacts {
+  std::string path;              ///< absolute, symbolic links resolved
+  std::optional<Mount> mount;    ///< of the path
+  std::optional<std::uint32_t> drive;  ///< index in the machine
+  std::string block_driver;      ///< nvme, virtio_blk, dm, md, nvme_rdma, nfs; empty: none
+  Fact direct_io;                ///< an O_DIRECT open succeeded
+  Fact driver_registered;        ///< the block driver is in /proc/driver/nvidia-fs/modules
+  Fact udev_record;              ///< /run/udev/data/bMAJOR:MINOR exists
+  Fact regular_file;
+  std::string mount_source;      ///< where the mount line was read
+};
+
+/// Facts about one GPU.
+struct GpuFacts {
+  std::uint32_t gpu = 0;
+  Fact gpudirect_rdma;           ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
+  std::optional<std::uint64_t> bar1_total_bytes;
+  std::optional<std::uint64_t> bar1_free_bytes;
+};
+
+struct HostFacts {
+  StorageHostFacts storage;
+  std::vector<GpuFacts> gpus;
+};
+
+}  // namespace nobounce::core

@@ -1,0 +1,29 @@
+// A non-owning reference to a callable: no allocation, valid only while the callable lives.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+namespace nobounce::core {
+
+template <typename Signature>
+class FunctionRef;
+
+template <typename R, typename... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <typename F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+  FunctionRef(F&& callable)  // NOLINT: implicit by design
+      : object_(const_cast<void*>(static_cast<const void*>(&callable))),
+        call_([](void* object, Args... args) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
+        }) {}
+  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
+}  // namespace nobounce::core

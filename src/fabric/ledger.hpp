@@ -1,0 +1,108 @@
+// The byte ledger: every request the bus carried, written by the bus alone, read by tests, witnesses and the demo.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <nobounce/receipt.hpp>
+#include <nobounce/units.hpp>
+#include <nobounce/words.hpp>
+
+namespace nobounce::fabric {
+
+/// Memory that bytes lie in.
+struct Space {
+  enum class Kind : std::uint8_t { dram, vram, media };
+  Kind kind = Kind::dram;
+  std::uint32_t index = 0;  ///< NUMA node, GPU, or drive
+  constexpr auto operator<=>(const Space&) const = default;
+};
+
+/// Who moved them.
+struct Initiator {
+  enum class Kind : std::uint8_t { cpu, copy_engine, drive, nic, kernel };
+  Kind kind = Kind::cpu;
+  std::uint32_t index = 0;
+  constexpr auto operator<=>(const Initiator&) const = default;
+};
+
+/// One end of a request: a space, the address or media offset in it, and for media which file.
+struct Extent {
+  Space space;
+  std::uint64_t address = 0;
+  std::uint64_t file = 0;      ///< inode of the medium's file; 0 for memory
+  bool internal = false;       ///< memory of the driver's own (a bounce cache inside the GPU, the page cache)
+};
+
+/// One request as it was carried.
+struct Request {
+  Initiator initiator;
+  Extent source;
+  Extent target;
+  std::uint64_t length_bytes = 0;
+  Link link = Link::none;
+  bool redirected = false;  ///< an ACS port sent it up to the host bridge
+};
+
+/// What arrived in an extent, by how it got there. The truth that a receipt is held against.
+struct Arrivals {
+  CarriageBytes bytes;
+  bool redirected = false;
+};
+
+/// Thread-safe. Counters for ever, requests until `clear_requests` (adjoining ones are merged).
+class Ledger {
+ public:
+  void record_request(const Request& request);
+  void record_lost(const Request& request);
+  /// Bytes over a named link or port (`switch:0/gpu:0`), per direction away from the root complex or towards it.
+  void record_link(const std::string& link, std::uint64_t towards_device, std::uint64_t towards_root);
+
+  [[nodiscard]] std::uint64_t dram_read_bytes(std::uint32_t node) const;
+  [[nodiscard]] std::uint64_t dram_written_bytes(std::uint32_t node) const;
+  [[nodiscard]] std::uint64_t dram_bytes() const;  ///< read and written, all nodes
+  [[nodiscard]] std::uint64_t cpu_touched_bytes() const;
+  [[nodiscard]] std::uint64_t lost_bytes() const;
+  struct LinkBytes {
+    std::uint64_t towards_device = 0;
+    std::uint64_t towards_root = 0;
+  };
+  [[nodiscard]] std::map<std::string, LinkBytes> links() const;
+  /// Bytes by (initiator, source space, target space), for display.
+  struct Flow {
+    Initiator initiator;
+    Space source;
+    Space target;
+    bool source_internal = false;
+    bool target_internal = false;
+    auto operator<=>(const Flow&) const = default;
+  };
+  [[nodiscard]] std::map<Flow, std::uint64_t> flows() const;
+
+  [[nodiscard]] std::vector<Request> requests() const;
+  void clear_requests();
+
+  /// How the bytes that now lie in [address, address + length) of a memory space or file arrived since the last
+  /// clear_requests; a byte that arrived twice counts by its last arrival. From media or peer memory by DMA: direct.
+  /// From the same GPU's internal memory: device_bounced. From DRAM by a copy engine or the CPU: staged, unless the
+  /// DRAM extent is `user_source` (the transfer's own source or target: direct).
+  [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes) const;
+  [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes, const Extent& user_source,
+                                  std::uint64_t source_length_bytes) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Request> requests_;
+  std::map<Flow, std::uint64_t> flows_;
+  std::map<std::string, LinkBytes> links_;
+  std::map<std::uint32_t, std::uint64_t> dram_read_;
+  std::map<std::uint32_t, std::uint64_t> dram_written_;
+  std::uint64_t cpu_touched_ = 0;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace nobounce::fabric

@@ -1,0 +1,30 @@
+// The CUDA driver as a table: one virtual method per foreign function, same meaning, same codes.
+// The base class is the absent default: every method answers error_not_supported.
+#pragma once
+
+#include "system/cuda_types.hpp"
+
+namespace nobounce::system {
+
+/// Thread-safe as the driver itself is: contexts are per thread. Implementations: LiveCuda, fabric's, FaultyCuda.
+class Cuda {
+ public:
+  using CUresult = cuda::CUresult;
+  using CUdevice = cuda::CUdevice;
+  using CUdeviceptr = cuda::CUdeviceptr;
+  using CUcontext = cuda::CUcontext;
+  using CUstream = cuda::CUstream;
+  using CUevent = cuda::CUevent;
+  using CUuuid = cuda::CUuuid;
+
+  Cuda() = default;
+  Cuda(const Cuda&) = delete;
+  Cuda& operator=(const Cuda&) = delete;
+  virtual ~Cuda() = default;
+
+#define NOBOUNCE_CUDA(method, symbol, parameters, arguments) virtual CUresult method parameters;
+#include "system/cuda_functions.inc"
+#undef NOBOUNCE_CUDA
+};
+
+}  // namespace nobounce::system

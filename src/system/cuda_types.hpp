@@ -1,0 +1,81 @@
+// Our own minimal declarations of the CUDA driver API's types and constants (cuda.h), so that no toolkit is needed.
+// Compared with the real header in a test where one is installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nobounce::system::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = std::uint64_t;
+using CUcontext = void*;
+using CUstream = void*;
+using CUevent = void*;
+
+struct CUuuid {
+  unsigned char bytes[16];
+};
+
+// CUresult
+inline constexpr CUresult success = 0;
+inline constexpr CUresult error_invalid_value = 1;
+inline constexpr CUresult error_out_of_memory = 2;
+inline constexpr CUresult error_not_initialized = 3;
+inline constexpr CUresult error_deinitialized = 4;
+inline constexpr CUresult error_no_device = 100;
+inline constexpr CUresult error_invalid_device = 101;
+inline constexpr CUresult error_invalid_context = 201;
+inline constexpr CUresult error_peer_access_unsupported = 217;
+inline constexpr CUresult error_invalid_handle = 400;
+inline constexpr CUresult error_not_found = 500;
+inline constexpr CUresult error_not_ready = 600;
+inline constexpr CUresult error_illegal_address = 700;
+inline constexpr CUresult error_peer_access_already_enabled = 704;
+inline constexpr CUresult error_peer_access_not_enabled = 705;
+inline constexpr CUresult error_context_is_destroyed = 709;
+inline constexpr CUresult error_host_memory_already_registered = 712;
+inline constexpr CUresult error_host_memory_not_registered = 713;
+inline constexpr CUresult error_not_permitted = 800;
+inline constexpr CUresult error_not_supported = 801;
+inline constexpr CUresult error_unknown = 999;
+
+// CUdevice_attribute
+inline constexpr int attribute_pci_bus_id = 33;
+inline constexpr int attribute_pci_device_id = 34;
+inline constexpr int attribute_integrated = 18;
+inline constexpr int attribute_unified_addressing = 41;
+inline constexpr int attribute_pci_domain_id = 50;
+inline constexpr int attribute_host_register_supported = 99;
+inline constexpr int attribute_gpu_direct_rdma_supported = 116;
+inline constexpr int attribute_gpu_direct_rdma_flush_writes_options = 117;
+inline constexpr int attribute_gpu_direct_rdma_writes_ordering = 118;
+inline constexpr int attribute_dma_buf_supported = 124;
+
+// CUpointer_attribute
+inline constexpr int pointer_context = 1;
+inline constexpr int pointer_memory_type = 2;      ///< unsigned: 1 host, 2 device
+inline constexpr int pointer_device_pointer = 3;
+inline constexpr int pointer_host_pointer = 4;
+inline constexpr int pointer_is_managed = 8;       ///< unsigned bool
+inline constexpr int pointer_device_ordinal = 9;   ///< int
+inline constexpr int pointer_is_legacy_cuda_ipc_capable = 10;
+inline constexpr int pointer_range_start = 11;     ///< CUdeviceptr
+inline constexpr int pointer_range_size = 12;      ///< size_t
+inline constexpr int pointer_mempool_handle = 17;
+inline constexpr unsigned memory_type_host = 1;
+inline constexpr unsigned memory_type_device = 2;
+
+// Flags
+inline constexpr unsigned stream_non_blocking = 1;
+inline constexpr unsigned event_default = 0;
+inline constexpr unsigned event_blocking_sync = 1;
+inline constexpr unsigned event_disable_timing = 2;
+inline constexpr unsigned host_alloc_portable = 1;
+inline constexpr unsigned host_register_portable = 1;
+inline constexpr unsigned host_register_device_map = 2;
+inline constexpr unsigned host_register_read_only = 8;
+inline constexpr unsigned managed_attach_global = 1;
+
+}  // namespace nobounce::system::cuda
