@@ -1,11 +1,13 @@
 # libFuzzer programs: tests/fuzz/<name>_fuzz.cpp -> fuzz_<name>. ctest runs each for a few seconds.
 
 set(NOBOUNCE_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
+add_custom_target(fuzzers)
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp")
 foreach(source IN LISTS sources)
   get_filename_component(name "${source}" NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name "${name}")
   add_executable(fuzz_${name} "${source}")
+  add_dependencies(fuzzers fuzz_${name})
   target_include_directories(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(fuzz_${name} PRIVATE nobounce_library nobounce_settings)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
