@@ -23,6 +23,8 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nobounceConfig.cmake.
   "${PROJECT_BINARY_DIR}/nobounceConfig.cmake" INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/nobounceConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
+# The prefix as seen from the .pc file, so that the installed tree can be moved.
+file(RELATIVE_PATH NOBOUNCE_PC_TO_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/nobounce.pc.in" "${PROJECT_BINARY_DIR}/nobounce.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/nobounceConfig.cmake" "${PROJECT_BINARY_DIR}/nobounceConfigVersion.cmake"
         DESTINATION "${package_folder}")
