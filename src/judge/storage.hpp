@@ -5,6 +5,7 @@
 
 #include <nobounce/finding.hpp>
 #include <nobounce/machine.hpp>
+#include <nobounce/place.hpp>
 #include "core/facts.hpp"
 
 namespace nobounce::judge {
