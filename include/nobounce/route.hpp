@@ -35,7 +35,8 @@ struct Candidate {
   ProviderKind provider = ProviderKind::staged;
   Carriage carriage = Carriage::staged;
   Assessment assessment;
-  bool degraded = false;  ///< usable, but slower than it should be (the findings say why)
+  bool degraded = false;  ///< usable, but slower than it should be
+  std::vector<Cause> degraded_causes;  ///< why; empty unless degraded
 };
 
 struct Route {

@@ -14,6 +14,7 @@ struct RouteRequest {
   Place target;
   Policy policy = Policy::direct_preferred;
   Link direct_link = Link::none;   ///< what a direct transfer would travel over
+  Link staged_link = Link::host_bridge;          ///< what a staged one would
   std::uint64_t storage_alignment_bytes = 4096;  ///< of file offset, device address and length
   std::vector<Candidate> candidates;  ///< direct ones first, in order of preference; staged last
 };
