@@ -75,7 +75,14 @@ struct JsonOptions {
 /// Every pointer of a document that leads to a scalar or an empty container, for "did you mean".
 [[nodiscard]] std::vector<std::string> all_pointers(const Json& document);
 
-/// The candidate with the smallest edit distance to `text`, or empty if there is none.
+/// The shortest candidate that begins with `text` (three characters or more), else the one with the smallest edit
+/// distance; empty if there is none.
 [[nodiscard]] std::string nearest(std::string_view text, const std::vector<std::string>& candidates);
+
+/// The existing pointer that was probably meant: step by step, the nearest key or the last index.
+[[nodiscard]] std::string nearest_pointer(const Json& document, std::string_view pointer);
+
+/// One step of a pointer with `~` and `/` escaped.
+[[nodiscard]] std::string pointer_step(std::string_view key);
 
 }  // namespace nobounce::core
