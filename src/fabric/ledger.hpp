@@ -95,8 +95,42 @@ class Ledger {
                                   std::uint64_t source_length_bytes) const;
 
  private:
+  /// What one run of bytes came from, as of its last arrival. `hop`: the bytes lay in a GPU's internal memory before;
+  /// how they got there is known too, so that staging behind a bounce cache is not mistaken for a direct arrival.
+  struct Origin {
+    Initiator initiator;
+    Extent source;  ///< of the first byte of the run
+    bool redirected = false;
+    bool has_hop = false;
+    Initiator hop_initiator;
+    Extent hop_source;
+  };
+  struct Run {
+    std::uint64_t end = 0;
+    Origin origin;
+  };
+  using Runs = std::map<std::uint64_t, Run>;  ///< by first address, disjoint
+  /// A memory space, or one file in it.
+  struct Area {
+    Space space;
+    std::uint64_t file = 0;
+    auto operator<=>(const Area&) const = default;
+  };
+  struct Piece {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    Origin origin;
+  };
+
+  [[nodiscard]] static Origin advanced(const Origin& origin, std::uint64_t by);
+  [[nodiscard]] static bool continues(const Run& left, std::uint64_t left_begin, const Piece& right);
+  [[nodiscard]] std::vector<Piece> pieces_of(const Request& request) const;
+  void place(Runs& runs, const Piece& piece);
+  void remember(const Request& request);
+
   mutable std::mutex mutex_;
   std::vector<Request> requests_;
+  std::map<Area, Runs> arrived_;
   std::map<Flow, std::uint64_t> flows_;
   std::map<std::string, LinkBytes> links_;
   std::map<std::uint32_t, std::uint64_t> dram_read_;
