@@ -50,6 +50,9 @@ class Provider {
   [[nodiscard]] virtual Status attach(const RegionView& region) = 0;
   virtual void detach(const RegionView& region) = 0;
 
+  /// The session is about to close this file (no operation on it is in flight): drop what is held for it.
+  virtual void forget_file(std::uint32_t /*file*/) {}
+
   /// Takes operations in; they complete through poll, also when they fail at once. Never blocks on I/O.
   virtual void submit(std::span<const Operation> operations) = 0;
 
