@@ -1,0 +1,48 @@
+// The document `nobounce.check/1`.
+#include <utility>
+
+#include "report/check_report.hpp"
+
+namespace nobounce::report {
+
+namespace {
+
+core::Json finding_json(const Finding& finding) {
+  return core::JsonObject{
+      {"cause", to_string(finding.cause)}, {"subject", finding.subject},
+      {"state", to_string(finding.state)}, {"observed", finding.observed},
+      {"needed", finding.needed},          {"remedy", finding.remedy},
+      {"source", finding.source},
+  };
+}
+
+core::Json row_json(const CheckRow& row) {
+  core::JsonArray findings;
+  for (const Finding& finding : row.findings) findings.push_back(finding_json(finding));
+  core::JsonArray causes;
+  for (const Cause cause : row.causes) causes.emplace_back(to_string(cause));
+  return core::JsonObject{
+      {"member", to_string(row.member)},
+      {"source", row.source},
+      {"target", row.target},
+      {"direction", row.direction},
+      {"path", row.path.empty() ? core::Json(nullptr) : core::Json(row.path)},
+      {"state", to_string(row.state)},
+      {"verdict", to_string(row.verdict)},
+      {"degraded", row.degraded},
+      {"findings", std::move(findings)},
+      {"causes", std::move(causes)},
+  };
+}
+
+}  // namespace
+
+core::Json check_json(const CheckReport& report) {
+  core::JsonArray rows;
+  for (const CheckRow& row : report.rows) rows.push_back(row_json(row));
+  return core::JsonObject{{"schema", "nobounce.check/1"},
+                          {"machine", label_json(report.machine)},
+                          {"rows", std::move(rows)}};
+}
+
+}  // namespace nobounce::report

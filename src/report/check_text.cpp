@@ -1,0 +1,171 @@
+// The preconditions table as text.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "report/check_report.hpp"
+
+namespace nobounce::report {
+
+namespace {
+
+constexpr std::size_t text_width = 100;
+
+Paint paint_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::direct:
+      return Paint::good;
+    case Verdict::staged:
+    case Verdict::degraded:
+      return Paint::notice;
+    case Verdict::impossible:
+    case Verdict::broken:
+      return Paint::bad;
+    case Verdict::unknown:
+      return Paint::faint;
+  }
+  return Paint::plain;
+}
+
+Paint paint_of(FindingState state) {
+  switch (state) {
+    case FindingState::met:
+      return Paint::good;
+    case FindingState::unmet:
+      return Paint::bad;
+    case FindingState::unknown:
+      return Paint::notice;
+  }
+  return Paint::plain;
+}
+
+std::string causes_text(const std::vector<Cause>& causes) {
+  std::string text;
+  for (const Cause cause : causes) {
+    if (!text.empty()) text += ", ";
+    text += to_string(cause);
+  }
+  return text;
+}
+
+std::string pair_text(const CheckRow& row) {
+  return fmt::format("{} -> {}", row.source, row.target);
+}
+
+struct Columns {
+  std::size_t pair = 4;
+  std::size_t path = 5;
+  std::size_t causes = 7;
+};
+
+Columns columns_for(const std::vector<CheckRow>& rows) {
+  Columns columns;
+  for (const CheckRow& row : rows) {
+    columns.pair = std::max(columns.pair, columns_of(pair_text(row)));
+    columns.path = std::max(columns.path, columns_of(row.path));
+  }
+  return columns;
+}
+
+std::string table(const std::vector<CheckRow>& rows, Style style) {
+  const Columns columns = columns_for(rows);
+  const auto line = [&](std::string_view member, std::string_view pair, std::string_view direction,
+                        std::string_view path, std::string_view state, const std::string& verdict) {
+    return fmt::format("{} {}  {}  {}  {} {}", left(member, 8), left(pair, columns.pair),
+                       left(direction, 5), left(path, columns.path), state, verdict);
+  };
+  std::string text = painted(line("member", "pair", "", "where", left("state", 8), "verdict"),
+                             Paint::faint, style) +
+                     "\n";
+  for (const CheckRow& row : rows) {
+    const std::string causes = causes_text(row.causes);
+    std::string verdict = painted(to_string(row.verdict), paint_of(row.verdict), style);
+    if (!causes.empty()) verdict += "  " + causes;
+    text += line(to_string(row.member), pair_text(row), row.direction, row.path,
+                 painted(left(to_string(row.state), 8), paint_of(row.state), style), verdict) +
+            "\n";
+  }
+  return text;
+}
+
+/// A finding and how many rows hold it.
+struct Counted {
+  Finding finding;
+  std::size_t rows = 0;
+};
+
+std::vector<Counted> distinct_findings(const std::vector<CheckRow>& rows, bool met_too) {
+  std::vector<Counted> result;
+  for (const CheckRow& row : rows) {
+    for (const Finding& finding : row.findings) {
+      if (finding.state == FindingState::met && !met_too) continue;
+      const auto same = std::find_if(result.begin(), result.end(), [&](const Counted& counted) {
+        return counted.finding == finding;
+      });
+      if (same != result.end()) {
+        ++same->rows;
+      } else {
+        result.push_back({finding, 1});
+      }
+    }
+  }
+  std::stable_sort(result.begin(), result.end(), [](const Counted& one, const Counted& two) {
+    const auto rank = [](FindingState state) {
+      return state == FindingState::unmet ? 0 : state == FindingState::unknown ? 1 : 2;
+    };
+    return rank(one.finding.state) < rank(two.finding.state);
+  });
+  return result;
+}
+
+std::string finding_lines(const Counted& counted, Style style) {
+  const Finding& finding = counted.finding;
+  const std::string rows = counted.rows == 1 ? "1 row" : fmt::format("{} rows", counted.rows);
+  std::string text = fmt::format(
+      "{} {}  {}  {}\n", painted(left(to_string(finding.state), 8), paint_of(finding.state), style),
+      painted(to_string(finding.cause), Paint::strong, style), finding.subject,
+      painted("(" + rows + ")", Paint::faint, style));
+  const auto detail = [&](std::string_view label, const std::string& value) {
+    if (value.empty()) return;
+    const std::string block = wrapped(value, 18, text_width);
+    text += "         " + left(label, 9) + block.substr(std::min<std::size_t>(18, block.size()));
+  };
+  detail("observed", finding.observed);
+  detail("needed", finding.needed);
+  detail("source", finding.source);
+  if (finding.state != FindingState::met) {
+    detail("try",
+           finding.remedy.empty() ? std::string(cause_row(finding.cause).remedy) : finding.remedy);
+  }
+  return text;
+}
+
+std::string summary(const std::vector<CheckRow>& rows) {
+  std::string text;
+  for (const Verdict verdict : {Verdict::direct, Verdict::degraded, Verdict::staged,
+                                Verdict::unknown, Verdict::impossible, Verdict::broken}) {
+    const auto count = std::count_if(rows.begin(), rows.end(),
+                                     [&](const CheckRow& row) { return row.verdict == verdict; });
+    if (count == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", count, to_string(verdict));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string check_text(const CheckReport& report, CheckTextOptions options, Style style) {
+  std::string text = table(report.rows, style);
+  const std::vector<Counted> findings = distinct_findings(report.rows, options.met_findings_too);
+  if (!findings.empty()) text += "\n";
+  for (const Counted& counted : findings) text += finding_lines(counted, style);
+  text += fmt::format(
+      "\n{} {}: {}. A capability proves nothing: only a transfer shows how bytes travel.\n",
+      report.rows.size(), report.rows.size() == 1 ? "row" : "rows", summary(report.rows));
+  return text;
+}
+
+}  // namespace nobounce::report

@@ -1,0 +1,148 @@
+// The machine's facts and its tree as text.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "report/quantity.hpp"
+#include "report/topology_report.hpp"
+
+namespace nobounce::report {
+
+namespace {
+
+struct Node {
+  std::string text;
+  std::vector<Node> children;
+};
+
+void draw(const std::vector<Node>& nodes, const std::string& margin, std::string& text) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const bool last = i + 1 == nodes.size();
+    text += margin + (last ? "└─ " : "├─ ") + nodes[i].text + "\n";
+    draw(nodes[i].children, margin + (last ? "   " : "│  "), text);
+  }
+}
+
+std::string link_text(const PcieLink& link) {
+  if (link.generation == 0 || link.width == 0) return {};
+  std::string text = fmt::format("  Gen{} x{}", link.generation, link.width);
+  const bool slower = (link.generation_max != 0 && link.generation < link.generation_max) ||
+                      (link.width_max != 0 && link.width < link.width_max);
+  if (slower) text += fmt::format(" of Gen{} x{}", link.generation_max, link.width_max);
+  return text;
+}
+
+std::string spaced(const std::string& text) {
+  return text.empty() ? text : "  " + text;
+}
+
+/// Builds the tree from the parents that devices name.
+class TreeBuilder {
+ public:
+  explicit TreeBuilder(const Machine& machine) : machine_(machine) {}
+
+  [[nodiscard]] std::vector<Node> roots() const {
+    std::vector<Node> nodes;
+    for (std::uint32_t numa = 0; numa < machine_.numa_nodes.size(); ++numa) {
+      const NumaNode& entry = machine_.numa_nodes[numa];
+      Node node{fmt::format("numa:{}  socket {}{}", numa, entry.socket,
+                            entry.memory_bytes == 0 ? "" : spaced(short_bytes(entry.memory_bytes))),
+                {}};
+      for (std::uint32_t i = 0; i < machine_.host_bridges.size(); ++i) {
+        if (machine_.host_bridges[i].numa == numa) node.children.push_back(host_bridge(i));
+      }
+      nodes.push_back(std::move(node));
+    }
+    return nodes;
+  }
+
+ private:
+  [[nodiscard]] Node host_bridge(std::uint32_t index) const {
+    const HostBridge& bridge = machine_.host_bridges[index];
+    return {fmt::format("host_bridge:{}  peer forwarding {}, ACS {}", index,
+                        to_string(bridge.peer_forwarding), to_string(bridge.acs)),
+            below({Parent::Kind::host_bridge, index})};
+  }
+
+  [[nodiscard]] std::vector<Node> below(Parent parent) const {
+    std::vector<Node> nodes;
+    for (std::uint32_t i = 0; i < machine_.switches.size(); ++i) {
+      if (machine_.switches[i].parent == parent) nodes.push_back(pci_switch(i));
+    }
+    for (std::uint32_t i = 0; i < machine_.gpus.size(); ++i) {
+      const Gpu& gpu = machine_.gpus[i];
+      if (gpu.parent != parent) continue;
+      nodes.push_back({fmt::format("gpu:{}{}{}  {}, BAR1 {}{}", i, spaced(gpu.bdf),
+                                   spaced(gpu.product), short_bytes(gpu.memory_bytes),
+                                   short_bytes(gpu.bar1_bytes), link_text(gpu.link)),
+                       {}});
+    }
+    for (std::uint32_t i = 0; i < machine_.nics.size(); ++i) {
+      const Nic& nic = machine_.nics[i];
+      if (nic.parent != parent) continue;
+      nodes.push_back({fmt::format("nic:{}{}{}", nic.name, spaced(nic.bdf), link_text(nic.link)),
+                       below({Parent::Kind::nic, i})});
+    }
+    for (std::uint32_t i = 0; i < machine_.drives.size(); ++i) {
+      const Drive& drive = machine_.drives[i];
+      if (drive.parent != parent) continue;
+      nodes.push_back({fmt::format("drive:{}{}{}{}", drive.name, spaced(drive.bdf),
+                                   spaced(drive.driver), link_text(drive.link)),
+                       mounts_on(drive.name)});
+    }
+    return nodes;
+  }
+
+  [[nodiscard]] Node pci_switch(std::uint32_t index) const {
+    const Switch& entry = machine_.switches[index];
+    std::string text = fmt::format("switch:{}  ACS {}", index, to_string(entry.acs));
+    for (const SwitchPort& port : entry.ports) {
+      if (port.acs == AcsMode::inherit || port.acs == entry.acs) continue;
+      text += fmt::format(", port of {} {}", port.device, to_string(port.acs));
+    }
+    return {text, below({Parent::Kind::pci_switch, index})};
+  }
+
+  [[nodiscard]] std::vector<Node> mounts_on(const std::string& drive) const {
+    std::vector<Node> nodes;
+    for (const Mount& mount : machine_.mounts) {
+      if (mount.drive == drive)
+        nodes.push_back({fmt::format("{}  {}  {}", mount.point, mount.type, mount.options), {}});
+    }
+    return nodes;
+  }
+
+  const Machine& machine_;
+};
+
+}  // namespace
+
+std::string facts_text(const Machine& machine, Style style) {
+  const auto loaded = [](bool flag) { return flag ? "loaded" : "not loaded"; };
+  std::string text =
+      fmt::format("{}  Linux {}, IOMMU {}, PCI P2PDMA {}, dma-buf {}{}\n",
+                  painted(machine.name, Paint::strong, style), machine.kernel.release,
+                  to_string(machine.kernel.iommu), machine.kernel.pci_p2pdma ? "on" : "off",
+                  machine.kernel.dmabuf ? "yes" : "no", machine.guest ? ", a virtual machine" : "");
+  text +=
+      fmt::format("nvidia_fs {}, nvidia_peermem {}, nvme {}, libcufile {}, udev {}\n",
+                  loaded(machine.modules.nvidia_fs), loaded(machine.modules.nvidia_peermem),
+                  loaded(machine.modules.nvme),
+                  machine.libcufile.empty() ? "not installed" : std::string_view(machine.libcufile),
+                  machine.udev ? "has records" : "has no records");
+  if (machine.guest) {
+    text += painted("The guest hides the real PCIe topology: what follows is what it shows.\n",
+                    Paint::notice, style);
+  }
+  return text;
+}
+
+std::string tree_text(const Machine& machine, Style /*style*/) {
+  std::string text;
+  draw(TreeBuilder(machine).roots(), "", text);
+  return text;
+}
+
+}  // namespace nobounce::report
