@@ -1,0 +1,17 @@
+// Programming errors abort with a sentence, also in release builds.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace nobounce::session {
+
+inline void check(bool condition, const char* sentence) {
+  if (condition) return;
+  std::fputs("nobounce: ", stderr);
+  std::fputs(sentence, stderr);
+  std::fputs("\n", stderr);
+  std::abort();
+}
+
+}  // namespace nobounce::session

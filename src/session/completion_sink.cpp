@@ -1,0 +1,56 @@
+// Dispatches completions to the sinks that wait for them.
+#include "session/completion_sink.hpp"
+
+#include <array>
+#include <span>
+
+#include "session/check.hpp"
+
+namespace nobounce::session {
+
+core::OperationId Dispatcher::expect(CompletionSink& sink) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[index];
+  slot.sink = &sink;
+  ++slot.generation;
+  ++outstanding_;
+  return (static_cast<std::uint64_t>(slot.generation) << 32) | index;
+}
+
+void Dispatcher::deliver(const core::Completion& completion) {
+  const auto index = static_cast<std::uint32_t>(completion.id);
+  const auto generation = static_cast<std::uint32_t>(completion.id >> 32);
+  check(index < slots_.size() && slots_[index].generation == generation &&
+            slots_[index].sink != nullptr,
+        "a provider completed an operation that nobody waits for");
+  CompletionSink* sink = slots_[index].sink;
+  slots_[index].sink = nullptr;
+  free_.push_back(index);
+  --outstanding_;
+  sink->on_completion(completion);
+}
+
+std::size_t Dispatcher::dispatch() {
+  const std::scoped_lock lock(mutex_);
+  std::size_t delivered = 0;
+  std::array<core::Completion, 16> batch;
+  for (core::Provider* provider : providers_) {
+    for (;;) {
+      const std::size_t count = provider->poll(std::span(batch));
+      for (std::size_t i = 0; i < count; ++i) {
+        deliver(batch[i]);
+        batch[i] = core::Completion{};
+      }
+      delivered += count;
+      if (count < batch.size()) break;
+    }
+  }
+  return delivered;
+}
+
+}  // namespace nobounce::session

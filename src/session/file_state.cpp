@@ -1,0 +1,95 @@
+// Closing and committing files.
+#include "session/file_state.hpp"
+
+#include <utility>
+
+#include "session/check.hpp"
+
+namespace nobounce::session {
+namespace {
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+FileState::FileState(SessionState& owner, std::uint32_t file_id, std::string shown_path)
+    : session(owner), id(file_id), path(std::move(shown_path)) {
+  ++session.handles;
+}
+
+FileState::~FileState() {
+  if (session.forked()) return;
+  close();
+  if (!temporary_path.empty() && !committed) (void)session.host.storage().remove(temporary_path);
+  --session.handles;
+}
+
+void FileState::close() {
+  if (closed) return;
+  closed = true;
+  {
+    const std::scoped_lock lock(session.dispatcher->mutex());
+    for (const TransferState_* transfer : session.running) {
+      check(!transfer_uses_file(*transfer, id), "a File was closed while a transfer used it");
+    }
+  }
+  for (core::Provider* provider : session.providers.all()) provider->forget_file(id);
+  const system::OpenFile open = *session.files.find(id);
+  session.files.remove(id);
+  if (open.direct.valid()) (void)session.host.storage().close(open.direct);
+  if (open.buffered.valid()) (void)session.host.storage().close(open.buffered);
+}
+
+Status FileState::commit(bool durable) {
+  if (!writable || committed) return {};
+  system::Storage& storage = session.host.storage();
+  const system::FileHandle handle = session.files.find(id)->buffered;
+  if (truncate_on_commit) {
+    if (Status cut = storage.truncate(handle, length_bytes); !cut.ok()) return cut;
+  }
+  if (Status synced = storage.sync(handle); !synced.ok()) return synced;
+  if (!temporary_path.empty()) {
+    if (Status renamed = storage.rename(temporary_path, final_path); !renamed.ok()) return renamed;
+  }
+  committed = true;
+  if (durable) return storage.sync_directory(directory_of(final_path));
+  return {};
+}
+
+}  // namespace nobounce::session
+
+namespace nobounce {
+
+File::File(std::unique_ptr<session::FileState> state) : state_(std::move(state)) {}
+File::File(File&&) noexcept = default;
+File& File::operator=(File&&) noexcept = default;
+File::~File() {
+  if (state_ != nullptr && state_->session.forked()) (void)state_.release();
+}
+
+const std::string& File::path() const {
+  return state_->path;
+}
+std::uint64_t File::length_bytes() const {
+  return state_->length_bytes;
+}
+bool File::written_in_place() const {
+  return state_->in_place;
+}
+Place File::place() const {
+  return FileRange{state_->id, FileOffset{0}, state_->length_bytes};
+}
+Place File::place(std::uint64_t offset_bytes, std::uint64_t length) const {
+  return part_of(place(), offset_bytes, length);
+}
+
+Status File::commit(bool durable) {
+  if (state_->session.forked()) return session::forked_error("commit " + state_->path);
+  return state_->commit(durable);
+}
+
+}  // namespace nobounce

@@ -1,0 +1,37 @@
+// The open files of a session: what providers need (OpenFile) and what the judge needs (facts), by
+// id.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core/facts.hpp"
+#include "system/open_files.hpp"
+
+namespace nobounce::session {
+
+struct FileEntry {
+  system::OpenFile open;
+  core::StorageFileFacts facts;
+  std::uint64_t length_bytes = 0;
+  bool written_in_place = false;
+  bool writable = false;
+};
+
+/// Ids are small and reused after close; entries stay where they are while open. Thread-safe.
+class FileTable : public system::OpenFiles {
+ public:
+  [[nodiscard]] const system::OpenFile* find(std::uint32_t id) const override;
+  [[nodiscard]] const FileEntry* entry(std::uint32_t id) const;
+  /// Takes the entry in and gives it its id.
+  [[nodiscard]] std::uint32_t add(FileEntry entry);
+  void remove(std::uint32_t id);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, std::unique_ptr<FileEntry>> entries_;
+};
+
+}  // namespace nobounce::session

@@ -1,0 +1,229 @@
+// Opening files: what may be read, and how a file to be written will appear.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "preconditions/read_facts.hpp"
+#include "session/file_state.hpp"
+
+namespace nobounce {
+
+using session::FileEntry;
+using session::FileState;
+using session::SessionState;
+
+namespace {
+
+constexpr std::size_t name_max = 255;
+constexpr int errno_not_found = 2;       // ENOENT
+constexpr int errno_not_supported = 95;  // EOPNOTSUPP
+constexpr unsigned private_mode = 0600;
+
+Error wrong_type(std::string_view path, system::FileType type, std::string_view verb) {
+  std::string_view what = "not a regular file";
+  switch (type) {
+    case system::FileType::directory:
+      what = "it is a directory";
+      break;
+    case system::FileType::fifo:
+      what = "it is a FIFO";
+      break;
+    case system::FileType::block_device:
+      what = "it is a block device";
+      break;
+    case system::FileType::character_device:
+      what = "it is a character device";
+      break;
+    case system::FileType::socket:
+      what = "it is a socket";
+      break;
+    case system::FileType::regular:
+    case system::FileType::other:
+      break;
+  }
+  return Error{.origin = ErrorOrigin::input,
+               .attempted = "open " + std::string(path) + " for " + std::string(verb),
+               .cause = Cause::storage_not_a_regular_file,
+               .detail = std::string(what),
+               .remedy = "name a regular file"};
+}
+
+/// Closes what was opened and removes the temporary file unless told to keep them.
+class OpenGuard {
+ public:
+  explicit OpenGuard(system::Storage& storage) : storage_(storage) {}
+  ~OpenGuard() {
+    if (kept_) return;
+    for (const system::FileHandle handle : {buffered, direct}) {
+      if (handle.valid()) (void)storage_.close(handle);
+    }
+    if (!temporary.empty()) (void)storage_.remove(temporary);
+  }
+  OpenGuard(const OpenGuard&) = delete;
+  OpenGuard& operator=(const OpenGuard&) = delete;
+  void keep() { kept_ = true; }
+  /// Gives up the temporary file and starts over.
+  void reset() {
+    if (buffered.valid()) (void)storage_.close(buffered);
+    buffered = {};
+    if (!temporary.empty()) (void)storage_.remove(temporary);
+    temporary.clear();
+  }
+
+  system::FileHandle buffered;
+  system::FileHandle direct;
+  std::string temporary;
+
+ private:
+  system::Storage& storage_;
+  bool kept_ = false;
+};
+
+std::string temporary_name(SessionState& state, const std::string& final_path) {
+  std::byte random[6];
+  state.host.entropy().fill(random);
+  std::string suffix = ".nobounce-";
+  for (const std::byte byte : random) {
+    suffix += "0123456789abcdef"[std::to_integer<unsigned>(byte) >> 4];
+    suffix += "0123456789abcdef"[std::to_integer<unsigned>(byte) & 15u];
+  }
+  const std::size_t slash = final_path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "" : final_path.substr(0, slash + 1);
+  std::string base = slash == std::string::npos ? final_path : final_path.substr(slash + 1);
+  if (base.size() + suffix.size() + 1 > name_max) base.resize(name_max - suffix.size() - 1);
+  return directory + "." + base + suffix;
+}
+
+/// Space first, so that a full disk is known before a byte moves; then the size.
+Status reserve(system::Storage& storage, system::FileHandle file, std::uint64_t length_bytes,
+               bool set_size) {
+  if (length_bytes > 0) {
+    if (Status allocated = storage.allocate(file, length_bytes);
+        !allocated.ok() && allocated.error().code != errno_not_supported) {
+      return allocated;
+    }
+  }
+  return set_size ? storage.truncate(file, length_bytes) : Status{};
+}
+
+/// Where a file to be written will really be: the target of a symbolic link, the path itself if
+/// nothing is there yet.
+Result<std::string> final_path_of(system::Storage& storage, std::string_view path) {
+  Result<std::string> real = storage.real_path(path);
+  if (real.ok()) return real;
+  if (real.error().code != errno_not_found) return real;
+  return std::string(path);
+}
+
+struct Opened {
+  system::FileHandle buffered;
+  std::string temporary;
+  bool in_place = false;
+};
+
+/// Opens for writing: under a temporary name where that keeps everything the old file had, else in
+/// place.
+Status open_for_writing(SessionState& state, const std::string& final_path,
+                        const FileOptions& options, OpenGuard& guard, bool& in_place) {
+  system::Storage& storage = state.host.storage();
+  Result<system::FileStatus> old = storage.status_of(final_path);
+  if (!old.ok() && old.error().code != errno_not_found) return old.error();
+  if (old.ok() && old->type != system::FileType::regular)
+    return wrong_type(final_path, old->type, "writing");
+  in_place = options.mode == FileMode::in_place || (old.ok() && old->link_count != 1);
+  if (!in_place) {
+    guard.temporary = temporary_name(state, final_path);
+    Result<system::FileHandle> made =
+        storage.open(guard.temporary, {.access = system::FileAccess::read_write,
+                                       .create = true,
+                                       .exclusive = true,
+                                       .mode = old.ok() ? private_mode : 0666u});
+    if (!made.ok()) {
+      guard.temporary.clear();
+      return made.error();
+    }
+    guard.buffered = *made;
+    if (old.ok()) {
+      Result<system::FileHandle> original =
+          storage.open(final_path, {.access = system::FileAccess::read});
+      const Status copied = original.ok() ? storage.copy_attributes(*original, guard.buffered)
+                                          : Status(original.error());
+      if (original.ok()) (void)storage.close(*original);
+      if (!copied.ok()) {  // a replacement would lose its owner or attributes
+        guard.reset();
+        in_place = true;
+      }
+    }
+  }
+  if (in_place) {
+    Result<system::FileHandle> opened =
+        storage.open(final_path, {.access = system::FileAccess::read_write, .create = true});
+    if (!opened.ok()) return opened.error();
+    guard.buffered = *opened;
+  }
+  return reserve(storage, guard.buffered, options.length_bytes, !in_place);
+}
+
+}  // namespace
+
+Result<File> Session::open_file(std::string_view path, const FileOptions& options) {
+  if (state_->forked()) return session::forked_error("open " + std::string(path));
+  system::Storage& storage = state_->host.storage();
+  const bool writing = options.mode != FileMode::read;
+  OpenGuard guard(storage);
+  FileEntry entry;
+  std::string final_path(path);
+  if (writing) {
+    Result<std::string> real = final_path_of(storage, path);
+    if (!real.ok()) return std::move(real).error();
+    final_path = *real;
+    if (Status opened =
+            open_for_writing(*state_, final_path, options, guard, entry.written_in_place);
+        !opened.ok()) {
+      return opened.error();
+    }
+    entry.length_bytes = options.length_bytes;
+  } else {
+    Result<system::FileHandle> opened = storage.open(path, {.access = system::FileAccess::read});
+    if (!opened.ok()) return std::move(opened).error();
+    guard.buffered = *opened;
+    Result<system::FileStatus> status = storage.status(*opened);
+    if (!status.ok()) return std::move(status).error();
+    if (status->type != system::FileType::regular) return wrong_type(path, status->type, "reading");
+    entry.length_bytes = status->size_bytes;
+  }
+  const std::string& opened_path = guard.temporary.empty() ? final_path : guard.temporary;
+  Result<system::FileHandle> direct = storage.open(
+      opened_path, {.access = writing ? system::FileAccess::read_write : system::FileAccess::read,
+                    .direct = true});
+  if (direct.ok()) guard.direct = *direct;
+  Result<core::StorageFileFacts> facts =
+      preconditions::read_file_facts(state_->host, state_->machine, opened_path);
+  if (!facts.ok()) return std::move(facts).error();
+  entry.facts = std::move(*facts);
+  entry.writable = writing;
+  entry.open.path = std::string(path);
+  entry.open.buffered = guard.buffered;
+  entry.open.direct = guard.direct;
+  entry.open.access = writing ? system::FileAccess::read_write : system::FileAccess::read;
+  Result<system::FileStatus> status =
+      storage.status(guard.direct.valid() ? guard.direct : guard.buffered);
+  if (status.ok() && status->direct_io_offset_alignment != 0) {
+    entry.open.direct_io_alignment =
+        std::max({status->direct_io_offset_alignment, status->direct_io_memory_alignment, 512u});
+  }
+  const bool in_place = entry.written_in_place;
+  const std::uint64_t length = entry.length_bytes;
+  const std::uint32_t id = state_->files.add(std::move(entry));
+  auto file = std::make_unique<FileState>(*state_, id, std::string(path));
+  file->final_path = final_path;
+  file->temporary_path = guard.temporary;
+  file->writable = writing;
+  file->in_place = in_place;
+  file->truncate_on_commit = in_place && options.mode == FileMode::replace;
+  file->length_bytes = length;
+  guard.keep();
+  return File(std::move(file));
+}
+
+}  // namespace nobounce

@@ -1,0 +1,251 @@
+// Plans a transfer: checks the places, gathers candidates, lets route choose.
+#include "session/planner.hpp"
+
+#include <string>
+#include <utility>
+
+#include "judge/storage.hpp"
+#include "preconditions/read_facts.hpp"
+#include "route/choose.hpp"
+
+namespace nobounce::session {
+namespace {
+
+Error bad_place(std::string attempted, std::string detail, Cause cause = Cause::none) {
+  return Error{.origin = ErrorOrigin::input,
+               .attempted = std::move(attempted),
+               .cause = cause,
+               .detail = std::move(detail)};
+}
+
+std::string place_text(const SessionState& state, const Place& place) {
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) return "gpu:" + std::to_string(gpu->gpu);
+  if (std::holds_alternative<HostMemory>(place)) return "host";
+  if (const auto* range = std::get_if<FileRange>(&place)) {
+    const system::OpenFile* file = state.files.find(range->file);
+    return file == nullptr ? "file" : "file:" + file->path;
+  }
+  return std::holds_alternative<BlockRange>(place) ? "block range" : "remote memory";
+}
+
+Status check_place(SessionState& state, const Place& place, bool is_target,
+                   const std::string& attempted) {
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
+    if (state.contexts == nullptr) {
+      Error error = *state.cuda_error;
+      error.attempted = attempted + ": " + error.attempted;
+      return error;
+    }
+    const std::scoped_lock lock(state.regions_mutex);
+    if (find_region(state, *gpu) == nullptr) {
+      return bad_place(attempted, "this range of gpu:" + std::to_string(gpu->gpu) +
+                                      " lies in no region of the session");
+    }
+    return {};
+  }
+  if (const auto* host = std::get_if<HostMemory>(&place)) {
+    if (host->address == nullptr && host->length_bytes > 0)
+      return bad_place(attempted, "the host address is null");
+    return {};
+  }
+  if (const auto* range = std::get_if<FileRange>(&place)) {
+    const FileEntry* file = state.files.entry(range->file);
+    if (file == nullptr) return bad_place(attempted, "the file is not open in this session");
+    if (is_target && !file->writable)
+      return bad_place(attempted, "the file was opened for reading");
+    if (!is_target && range->offset.value + range->length_bytes > file->length_bytes) {
+      return bad_place(attempted, "the file holds " + std::to_string(file->length_bytes) + " bytes",
+                       Cause::file_shorter_than_expected);
+    }
+    return {};
+  }
+  return bad_place(attempted, "raw drives and remote memory are not built yet");
+}
+
+DeviceRef device_of(const SessionState& state, const Place& place) {
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
+    return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
+  }
+  if (const auto* range = std::get_if<FileRange>(&place)) {
+    return {DeviceRef::Kind::file, static_cast<std::uint16_t>(range->file)};
+  }
+  (void)state;
+  return {DeviceRef::Kind::host, 0};
+}
+
+AllocationKind kind_of(SessionState& state, const GpuMemory& memory) {
+  const std::scoped_lock lock(state.regions_mutex);
+  const RegionEntry* region = find_region(state, memory);
+  return region == nullptr ? AllocationKind::unknown : region->kind;
+}
+
+Segment whole(const Place& source, const Place& target, ProviderKind provider, Carriage expected) {
+  return Segment{.offset_bytes = 0,
+                 .length_bytes = length_bytes(source),
+                 .source = source,
+                 .target = target,
+                 .provider = provider,
+                 .expected = expected};
+}
+
+Candidate assessed(SessionState& state, ProviderKind kind, Carriage carriage, const Place& source,
+                   const Place& target) {
+  Candidate candidate{.provider = kind, .carriage = carriage, .assessment = {}, .degraded = false};
+  candidate.assessment = state.providers.of(kind)->assess(whole(source, target, kind, carriage));
+  return candidate;
+}
+
+/// The findings of the judge (from facts), of the provider (from its own state) and of an earlier
+/// probe, together.
+Candidate storage_candidate(SessionState& state, const FileRange& range, const GpuMemory& memory,
+                            const Place& source, const Place& target, Link& link) {
+  const FileEntry& file = *state.files.entry(range.file);
+  const bool writing = std::holds_alternative<FileRange>(target);
+  const judge::StorageJudgement judged =
+      judge::judge_storage({.machine = state.machine,
+                            .host = state.facts,
+                            .file = file.facts,
+                            .gpu = memory.gpu,
+                            .writing = writing,
+                            .allocation = kind_of(state, memory)});
+  Candidate candidate = assessed(state, ProviderKind::storage, Carriage::direct, source, target);
+  std::vector<Finding> findings = judged.findings;
+  for (Finding& finding : candidate.assessment.findings) findings.push_back(std::move(finding));
+  candidate.assessment.usable = candidate.assessment.usable && judged.possible;
+  candidate.degraded = judged.degraded;
+  {
+    const std::scoped_lock lock(state.beliefs_mutex);
+    const auto pair = storage_pair(state, source, target);
+    const auto belief = pair.has_value() ? state.beliefs.find(*pair) : state.beliefs.end();
+    if (belief != state.beliefs.end() && !belief->second.believed) {
+      findings.push_back(belief->second.finding);
+      candidate.assessment.usable = false;
+    }
+  }
+  candidate.assessment.findings = std::move(findings);
+  if (file.facts.drive.has_value()) {
+    link = path_between(
+               state.machine,
+               DeviceRef{DeviceRef::Kind::drive, static_cast<std::uint16_t>(*file.facts.drive)},
+               DeviceRef{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(memory.gpu)})
+               .link;
+  }
+  return candidate;
+}
+
+/// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.
+Candidate no_direct_candidate(const SessionState& state, const Place& source, const Place& target) {
+  Candidate candidate{.provider = ProviderKind::peer,
+                      .carriage = Carriage::direct,
+                      .assessment = {},
+                      .degraded = false};
+  candidate.assessment.findings.push_back(
+      Finding{.cause = Cause::staged_no_direct_provider,
+              .subject = place_text(state, source) + " -> " + place_text(state, target),
+              .state = FindingState::unmet,
+              .observed = "this version has no provider that moves this pair directly",
+              .needed = "a direct provider for the pair",
+              .remedy = std::string(cause_row(Cause::staged_no_direct_provider).remedy),
+              .source = "the session's list of providers"});
+  return candidate;
+}
+
+}  // namespace
+
+std::string describe_transfer(const SessionState& state, const Place& source, const Place& target) {
+  return "move " + std::to_string(length_bytes(source)) + " bytes from " +
+         place_text(state, source) + " to " + place_text(state, target);
+}
+
+std::optional<StoragePair> storage_pair(const SessionState& state, const Place& source,
+                                        const Place& target) {
+  const bool writing = std::holds_alternative<FileRange>(target);
+  const Place& file_place = writing ? target : source;
+  const Place& memory_place = writing ? source : target;
+  const auto* range = std::get_if<FileRange>(&file_place);
+  const auto* memory = std::get_if<GpuMemory>(&memory_place);
+  if (range == nullptr || memory == nullptr) return std::nullopt;
+  const FileEntry* file = state.files.entry(range->file);
+  if (file == nullptr) return std::nullopt;
+  StoragePair pair{.medium = {}, .gpu = memory->gpu, .writing = writing};
+  if (file->facts.drive.has_value()) {
+    pair.medium = state.machine.drives[*file->facts.drive].name;
+  } else if (file->facts.mount.has_value()) {
+    pair.medium = file->facts.mount->point;
+  }
+  return pair;
+}
+
+Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, const Place& target,
+                                   Policy policy) {
+  const std::string attempted = describe_transfer(state, source, target);
+  if (length_bytes(source) != length_bytes(target)) {
+    return bad_place(attempted,
+                     "the target is " + std::to_string(length_bytes(target)) + " bytes long",
+                     Cause::memory_too_small);
+  }
+  if (Status checked = check_place(state, source, false, attempted); !checked.ok())
+    return checked.error();
+  if (Status checked = check_place(state, target, true, attempted); !checked.ok())
+    return checked.error();
+
+  route::RouteRequest request{.source = source, .target = target, .policy = policy};
+  const auto* source_gpu = std::get_if<GpuMemory>(&source);
+  const auto* target_gpu = std::get_if<GpuMemory>(&target);
+  const auto* source_file = std::get_if<FileRange>(&source);
+  const auto* target_file = std::get_if<FileRange>(&target);
+  if (source_file != nullptr && target_gpu != nullptr) {
+    request.candidates.push_back(
+        storage_candidate(state, *source_file, *target_gpu, source, target, request.direct_link));
+  } else if (source_gpu != nullptr && target_file != nullptr) {
+    request.candidates.push_back(
+        storage_candidate(state, *target_file, *source_gpu, source, target, request.direct_link));
+  } else if (source_gpu != nullptr && target_gpu != nullptr && source_gpu->gpu == target_gpu->gpu) {
+    request.candidates.push_back(
+        assessed(state, ProviderKind::host, Carriage::direct, source, target));
+  } else if ((source_gpu != nullptr) != (target_gpu != nullptr)) {
+    request.candidates.push_back(
+        assessed(state, ProviderKind::host, Carriage::direct, source, target));
+    request.direct_link = Link::host_bridge;
+  } else {
+    request.candidates.push_back(no_direct_candidate(state, source, target));
+  }
+  request.candidates.push_back(
+      assessed(state, ProviderKind::staged, Carriage::staged, source, target));
+  return TransferPlan{route::choose_route(request), device_of(state, source),
+                      device_of(state, target)};
+}
+
+}  // namespace nobounce::session
+
+namespace nobounce {
+
+Result<Route> Session::plan(const Place& source, const Place& target, Policy policy) {
+  if (state_->forked()) return session::forked_error("plan a transfer");
+  Result<session::TransferPlan> plan = session::plan_transfer(*state_, source, target, policy);
+  if (!plan.ok()) return std::move(plan).error();
+  return std::move(plan->route);
+}
+
+Result<std::vector<Finding>> Session::check_storage(std::string_view path, std::uint32_t gpu,
+                                                    bool writing) {
+  if (state_->forked()) return session::forked_error("check storage");
+  if (gpu >= state_->machine.gpus.size()) {
+    return Error{
+        .origin = ErrorOrigin::input,
+        .attempted = "check storage for gpu:" + std::to_string(gpu),
+        .detail = "this machine has " + std::to_string(state_->machine.gpus.size()) + " GPU(s)"};
+  }
+  Result<core::StorageFileFacts> facts =
+      preconditions::read_file_facts(state_->host, state_->machine, path);
+  if (!facts.ok()) return std::move(facts).error();
+  return judge::judge_storage({.machine = state_->machine,
+                               .host = state_->facts,
+                               .file = *facts,
+                               .gpu = gpu,
+                               .writing = writing,
+                               .allocation = AllocationKind::device})
+      .findings;
+}
+
+}  // namespace nobounce

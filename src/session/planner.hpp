@@ -1,0 +1,27 @@
+// From two places to a route: candidates, their findings, and the choice the policy allows.
+#pragma once
+
+#include <nobounce/route.hpp>
+#include "session/session_state.hpp"
+
+namespace nobounce::session {
+
+struct TransferPlan {
+  Route route;
+  DeviceRef source;
+  DeviceRef target;
+};
+
+/// Moves nothing. Origin input for places that do not exist or do not match.
+[[nodiscard]] Result<TransferPlan> plan_transfer(SessionState& state, const Place& source,
+                                                 const Place& target, Policy policy);
+
+/// The pair that direct storage between these places would use; empty if it is no storage transfer.
+[[nodiscard]] std::optional<StoragePair> storage_pair(const SessionState& state,
+                                                      const Place& source, const Place& target);
+
+/// "move 4096 bytes from file:/data/a.bin to gpu:0", for errors.
+[[nodiscard]] std::string describe_transfer(const SessionState& state, const Place& source,
+                                            const Place& target);
+
+}  // namespace nobounce::session

@@ -1,0 +1,56 @@
+// What the driver says of a pointer: whose memory, and of which kind.
+#include "session/region_state.hpp"
+
+namespace nobounce::session {
+
+namespace {
+
+using system::cuda::CUdeviceptr;
+
+template <typename Value>
+bool ask(system::Cuda& cuda, int attribute, DevicePointer address, Value& value) {
+  return cuda.pointer_get_attribute(&value, attribute, address.value) == system::cuda::success;
+}
+
+}  // namespace
+
+Result<PointerFacts> ask_pointer(SessionState& state, DevicePointer address) {
+  if (state.contexts == nullptr) return *state.cuda_error;
+  system::Cuda& cuda = state.contexts->table();
+  unsigned type = 0;
+  const system::cuda::CUresult code =
+      cuda.pointer_get_attribute(&type, system::cuda::pointer_memory_type, address.value);
+  if (code != system::cuda::success) {
+    return cuda_error(cuda, code, "ask the driver about a pointer", Cause::memory_kind_unknown);
+  }
+  PointerFacts facts;
+  unsigned managed = 0;
+  void* pool = nullptr;
+  if (ask(cuda, system::cuda::pointer_is_managed, address, managed) && managed != 0) {
+    facts.kind = AllocationKind::managed;
+  } else if (type == system::cuda::memory_type_host) {
+    facts.kind = AllocationKind::host_pinned;
+  } else if (ask(cuda, system::cuda::pointer_mempool_handle, address, pool) && pool != nullptr) {
+    facts.kind = AllocationKind::pool;
+  } else {
+    facts.kind = AllocationKind::device;
+  }
+  int ordinal = 0;
+  if (ask(cuda, system::cuda::pointer_device_ordinal, address, ordinal) && ordinal >= 0) {
+    Result<std::uint32_t> gpu = state.contexts->gpu_of_ordinal(ordinal);
+    if (!gpu.ok()) return std::move(gpu).error();
+    facts.gpu = *gpu;
+  }
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+  if (ask(cuda, system::cuda::pointer_range_start, address, start) &&
+      ask(cuda, system::cuda::pointer_range_size, address, bytes)) {
+    facts.range_start = start;
+    facts.range_bytes = bytes;
+  } else {
+    facts.range_start = address.value;
+  }
+  return facts;
+}
+
+}  // namespace nobounce::session

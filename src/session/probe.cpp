@@ -1,0 +1,190 @@
+// One verified probe transfer per pair of drive and GPU and direction.
+#include "session/probe.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "session/transfer_state.hpp"
+
+namespace nobounce::session {
+namespace {
+
+constexpr std::uint64_t probe_bytes = 4096;
+
+/// A host buffer for the length of a probe.
+class ProbeBuffer {
+ public:
+  static Result<ProbeBuffer> make(system::Host& host) {
+    Result<system::HostBuffer> buffer = host.memory().allocate_plain(probe_bytes, 0);
+    if (!buffer.ok()) return std::move(buffer).error();
+    return ProbeBuffer(host, *buffer);
+  }
+  ProbeBuffer(ProbeBuffer&& other) noexcept
+      : host_(other.host_), buffer_(std::exchange(other.buffer_, system::HostBuffer{})) {}
+  ProbeBuffer& operator=(ProbeBuffer&&) = delete;
+  ~ProbeBuffer() {
+    if (buffer_.address != nullptr) host_->memory().free(buffer_);
+  }
+  [[nodiscard]] std::byte* data() const { return buffer_.address; }
+
+ private:
+  ProbeBuffer(system::Host& host, system::HostBuffer buffer) : host_(&host), buffer_(buffer) {}
+  system::Host* host_;
+  system::HostBuffer buffer_;
+};
+
+Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu) {
+  const auto found = state.probe_memory.find(gpu);
+  if (found != state.probe_memory.end()) return found->second;
+  Result<GpuMemory> memory = allocate_gpu(state, gpu, probe_bytes);
+  if (!memory.ok()) return memory;
+  (void)state.providers.storage->attach(core::RegionView{*memory, AllocationKind::device});
+  state.probe_memory[gpu] = *memory;
+  return memory;
+}
+
+GpuMemory first_bytes(const GpuMemory& memory, std::uint64_t length) {
+  return GpuMemory{memory.gpu, memory.address, length};
+}
+
+core::Completion move(SessionState& state, ProviderKind provider, const Place& source,
+                      const Place& target) {
+  return run_operation(
+      state,
+      Segment{.offset_bytes = 0,
+              .length_bytes = length_bytes(source),
+              .source = source,
+              .target = target,
+              .provider = provider,
+              .expected = provider == ProviderKind::staged ? Carriage::staged : Carriage::direct});
+}
+
+Result<bool> read_whole(SessionState& state, const system::OpenFile& file, std::byte* target,
+                        std::uint64_t length, FileOffset offset) {
+  std::uint64_t done = 0;
+  while (done < length) {
+    Result<std::size_t> got =
+        state.host.storage().read(file.buffered, target + done, length - done, offset.plus(done));
+    if (!got.ok()) return std::move(got).error();
+    if (*got == 0) return false;
+    done += *got;
+  }
+  return true;
+}
+
+Error data_differs(std::string attempted) {
+  return Error{.origin = ErrorOrigin::session,
+               .attempted = std::move(attempted),
+               .cause = Cause::storage_p2p_lost,
+               .detail = "the owner of the target memory read other bytes than were sent"};
+}
+
+/// File -> GPU: what the GPU's owner reads back must be what the file holds.
+Status probe_read(SessionState& state, const FileRange& range, const GpuMemory& memory) {
+  const std::string attempted = "probe a direct read";
+  const system::OpenFile* file = state.files.find(range.file);
+  const std::uint64_t length = range.length_bytes;
+  Result<ProbeBuffer> expected = ProbeBuffer::make(state.host);
+  if (!expected.ok()) return expected.error();
+  Result<ProbeBuffer> arrived = ProbeBuffer::make(state.host);
+  if (!arrived.ok()) return arrived.error();
+  Result<bool> whole = read_whole(state, *file, expected->data(), length, range.offset);
+  if (!whole.ok()) return whole.error();
+  if (!*whole) return {};  // shorter than it was: the transfer itself will say so
+  // Fill the target with something that the file does not hold, so that a lost write shows.
+  for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
+  const HostMemory arrived_place{arrived->data(), length};
+  const GpuMemory target = first_bytes(memory, length);
+  for (const auto& [provider, from, to] :
+       {std::tuple{ProviderKind::staged, Place{arrived_place}, Place{target}},
+        std::tuple{ProviderKind::storage, Place{range}, Place{target}},
+        std::tuple{ProviderKind::staged, Place{target}, Place{arrived_place}}}) {
+    const core::Completion ended = move(state, provider, from, to);
+    if (ended.error.has_value()) return *ended.error;
+  }
+  if (std::memcmp(expected->data(), arrived->data(), length) != 0) return data_differs(attempted);
+  return {};
+}
+
+/// GPU -> file, into a file that the transfer will overwrite anyway.
+Status probe_write(SessionState& state, const FileRange& range, const GpuMemory& memory) {
+  const system::OpenFile* file = state.files.find(range.file);
+  Result<ProbeBuffer> sent = ProbeBuffer::make(state.host);
+  if (!sent.ok()) return sent.error();
+  Result<ProbeBuffer> arrived = ProbeBuffer::make(state.host);
+  if (!arrived.ok()) return arrived.error();
+  state.host.entropy().fill(std::span(sent->data(), probe_bytes));
+  const HostMemory sent_place{sent->data(), probe_bytes};
+  for (const auto& [provider, from, to] :
+       {std::tuple{ProviderKind::staged, Place{sent_place}, Place{memory}},
+        std::tuple{ProviderKind::storage, Place{memory}, Place{range}}}) {
+    const core::Completion ended = move(state, provider, from, to);
+    if (ended.error.has_value()) return *ended.error;
+  }
+  Result<bool> whole = read_whole(state, *file, arrived->data(), probe_bytes, range.offset);
+  if (!whole.ok()) return whole.error();
+  if (!*whole || std::memcmp(sent->data(), arrived->data(), probe_bytes) != 0) {
+    return data_differs("probe a direct write");
+  }
+  return {};
+}
+
+/// The part of the file that a probe may use: nothing if it cannot tell anything or would destroy
+/// bytes.
+std::optional<FileRange> probe_range(const SessionState& state, const FileRange& range,
+                                     bool writing) {
+  const FileEntry* file = state.files.entry(range.file);
+  const std::uint64_t aligned = range.offset.value / probe_bytes * probe_bytes;
+  if (writing && !file->written_in_place) {
+    if (range.length_bytes < probe_bytes || aligned != range.offset.value) return std::nullopt;
+    return FileRange{range.file, FileOffset{aligned}, probe_bytes};
+  }
+  if (writing || aligned >= file->length_bytes) return std::nullopt;
+  return FileRange{range.file, FileOffset{aligned},
+                   std::min(probe_bytes, file->length_bytes - aligned)};
+}
+
+}  // namespace
+
+bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place& source,
+                     const Place& target) {
+  const bool direct = std::any_of(
+      plan.route.segments.begin(), plan.route.segments.end(), [](const Segment& segment) {
+        return segment.provider == ProviderKind::storage && segment.length_bytes > 0;
+      });
+  const std::optional<StoragePair> pair = storage_pair(state, source, target);
+  if (!direct || !pair.has_value()) return false;
+  const std::scoped_lock probing(state.probe_mutex);
+  {
+    const std::scoped_lock lock(state.beliefs_mutex);
+    const auto belief = state.beliefs.find(*pair);
+    if (belief != state.beliefs.end()) return !belief->second.believed;
+  }
+  const FileRange& whole = std::get<FileRange>(pair->writing ? target : source);
+  const std::optional<FileRange> range = probe_range(state, whole, pair->writing);
+  if (!range.has_value()) return false;
+  Result<GpuMemory> memory = probe_memory(state, pair->gpu);
+  if (!memory.ok())
+    return false;  // no room to probe: the transfer's own findings and counters must do
+  const Status probed =
+      pair->writing ? probe_write(state, *range, *memory) : probe_read(state, *range, *memory);
+  const std::scoped_lock lock(state.beliefs_mutex);
+  Belief& belief = state.beliefs[*pair];
+  belief.believed = probed.ok();
+  if (probed.ok()) return false;
+  const Cause cause =
+      probed.error().cause == Cause::none ? Cause::storage_cufile_refused : probed.error().cause;
+  belief.finding = Finding{.cause = cause,
+                           .subject = pair->medium + (pair->writing ? " <- gpu:" : " -> gpu:") +
+                                      std::to_string(pair->gpu),
+                           .state = FindingState::unmet,
+                           .observed = to_string(probed.error()),
+                           .needed = "a probe transfer that arrives intact",
+                           .remedy = std::string(cause_row(cause).remedy),
+                           .source = "a probe transfer of this session"};
+  return true;
+}
+
+}  // namespace nobounce::session

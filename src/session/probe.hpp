@@ -1,0 +1,15 @@
+// Before a pair of drive and GPU is believed, one small transfer is made and verified by the owner
+// of the target.
+#pragma once
+
+#include "session/planner.hpp"
+
+namespace nobounce::session {
+
+/// Probes the storage pair of a transfer once, if its route wants to use it. Returns whether a
+/// probe has just failed, in which case the transfer must be planned again. Files too small to tell
+/// anything are not probed.
+[[nodiscard]] bool probe_disproves(SessionState& state, const TransferPlan& plan,
+                                   const Place& source, const Place& target);
+
+}  // namespace nobounce::session

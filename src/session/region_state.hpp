@@ -1,0 +1,38 @@
+// What stands behind a Region, and what the driver says of a pointer.
+#pragma once
+
+#include <cstdint>
+
+#include <nobounce/region.hpp>
+#include "session/session_state.hpp"
+
+namespace nobounce::session {
+
+struct RegionState {
+  RegionState(SessionState& owner, Place covered, AllocationKind memory_kind);
+  ~RegionState();
+  RegionState(const RegionState&) = delete;
+  RegionState& operator=(const RegionState&) = delete;
+
+  /// Whether a transfer in flight reads or writes it.
+  [[nodiscard]] bool in_use() const;
+
+  SessionState& session;
+  Place place;
+  AllocationKind kind;
+  bool owns_gpu = false;
+  system::HostBuffer owned_host;
+};
+
+struct PointerFacts {
+  std::uint32_t gpu = 0;
+  AllocationKind kind = AllocationKind::unknown;
+  std::uint64_t range_start = 0;
+  std::uint64_t range_bytes = 0;  ///< 0: the driver does not say
+};
+
+/// Asks the driver what a pointer is. Origin cuda with cause memory.kind_unknown where it does not
+/// know it.
+[[nodiscard]] Result<PointerFacts> ask_pointer(SessionState& state, DevicePointer address);
+
+}  // namespace nobounce::session

@@ -1,0 +1,197 @@
+// Regions: GPU and host memory that a session may transfer.
+#include <string>
+#include <utility>
+
+#include "session/check.hpp"
+#include "session/region_state.hpp"
+
+namespace nobounce {
+
+using session::RegionState;
+using session::SessionState;
+
+namespace session {
+
+namespace {
+constexpr std::uint64_t gpu_granularity_bytes = 2u << 20;
+
+bool overflows_granularity(std::uint64_t length_bytes) {
+  return length_bytes > UINT64_MAX - gpu_granularity_bytes;
+}
+}  // namespace
+
+RegionEntry* find_region(SessionState& state, const GpuMemory& memory) {
+  auto after = state.gpu_regions.upper_bound(memory.address.value);
+  if (after == state.gpu_regions.begin()) return nullptr;
+  RegionEntry& entry = std::prev(after)->second;
+  const std::uint64_t inside = memory.address.value - entry.memory.address.value;
+  if (inside > entry.memory.length_bytes ||
+      memory.length_bytes > entry.memory.length_bytes - inside)
+    return nullptr;
+  return entry.memory.gpu == memory.gpu ? &entry : nullptr;
+}
+
+Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu, std::uint64_t length_bytes) {
+  const std::string attempted =
+      "allocate " + std::to_string(length_bytes) + " bytes on gpu:" + std::to_string(gpu);
+  if (state.contexts == nullptr) {
+    Error error = *state.cuda_error;
+    error.attempted = attempted + ": " + error.attempted;
+    return error;
+  }
+  if (gpu >= state.machine.gpus.size()) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = attempted,
+                 .detail = "this machine has " + std::to_string(state.machine.gpus.size()) +
+                           " GPU(s), counted from 0"};
+  }
+  Result<system::cuda::CUcontext> context = state.contexts->context(gpu);
+  if (!context.ok()) return std::move(context).error();
+  system::Cuda& cuda = state.contexts->table();
+  const system::ContextGuard guard(cuda, *context);
+  if (guard.status() != system::cuda::success) return cuda_error(cuda, guard.status(), attempted);
+  std::uint64_t rounded = length_bytes;
+  if (!overflows_granularity(length_bytes)) {
+    rounded =
+        (length_bytes + gpu_granularity_bytes - 1) / gpu_granularity_bytes * gpu_granularity_bytes;
+  }
+  if (rounded == 0) rounded = gpu_granularity_bytes;
+  system::cuda::CUdeviceptr pointer = 0;
+  const system::cuda::CUresult code = cuda.mem_alloc(&pointer, rounded);
+  if (code == system::cuda::error_out_of_memory) {
+    Error error = cuda_error(cuda, code, attempted, Cause::memory_gpu_out_of_memory);
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    if (cuda.mem_get_info(&free_bytes, &total_bytes) == system::cuda::success) {
+      error.detail += ", " + std::to_string(free_bytes) + " of " + std::to_string(total_bytes) +
+                      " bytes are free";
+    }
+    return error;
+  }
+  if (code != system::cuda::success) return cuda_error(cuda, code, attempted);
+  return GpuMemory{gpu, DevicePointer{pointer}, length_bytes};
+}
+
+void free_gpu(SessionState& state, const GpuMemory& memory) {
+  if (state.contexts == nullptr) return;
+  Result<system::cuda::CUcontext> context = state.contexts->context(memory.gpu);
+  if (!context.ok()) return;
+  const system::ContextGuard guard(state.contexts->table(), *context);
+  (void)state.contexts->table().mem_free(memory.address.value);
+}
+
+RegionState::RegionState(SessionState& owner, Place covered, AllocationKind memory_kind)
+    : session(owner), place(std::move(covered)), kind(memory_kind) {
+  ++session.handles;
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
+    const std::scoped_lock lock(session.regions_mutex);
+    session.gpu_regions[gpu->address.value] = RegionEntry{*gpu, kind, false};
+  }
+}
+
+RegionState::~RegionState() {
+  if (session.forked()) return;
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
+    bool attached = false;
+    {
+      const std::scoped_lock lock(session.regions_mutex);
+      const auto found = session.gpu_regions.find(gpu->address.value);
+      if (found != session.gpu_regions.end()) {
+        attached = found->second.attached;
+        session.gpu_regions.erase(found);
+      }
+    }
+    if (attached) session.providers.storage->detach(core::RegionView{place, kind});
+    if (owns_gpu) free_gpu(session, *gpu);
+  }
+  if (owned_host.address != nullptr) session.host.memory().free(owned_host);
+  --session.handles;
+}
+
+}  // namespace session
+
+Region::Region(std::unique_ptr<RegionState> state) : state_(std::move(state)) {}
+Region::Region(Region&&) noexcept = default;
+Region& Region::operator=(Region&&) noexcept = default;
+Region::~Region() {
+  if (state_ != nullptr && state_->in_use()) {
+    session::check(false, "a Region was destroyed while a transfer used it");
+  }
+}
+
+Place Region::place() const {
+  return state_->place;
+}
+Place Region::place(std::uint64_t offset_bytes, std::uint64_t length) const {
+  return part_of(state_->place, offset_bytes, length);
+}
+std::uint64_t Region::length_bytes() const {
+  return nobounce::length_bytes(state_->place);
+}
+AllocationKind Region::kind() const {
+  return state_->kind;
+}
+std::byte* Region::host_address() const {
+  const auto* host = std::get_if<HostMemory>(&state_->place);
+  return host == nullptr ? nullptr : host->address;
+}
+
+Result<Region> Session::allocate(std::uint32_t gpu, std::uint64_t length_bytes) {
+  if (state_->forked()) return session::forked_error("allocate GPU memory");
+  Result<GpuMemory> memory = session::allocate_gpu(*state_, gpu, length_bytes);
+  if (!memory.ok()) return std::move(memory).error();
+  auto region = std::make_unique<RegionState>(*state_, Place{*memory}, AllocationKind::device);
+  region->owns_gpu = true;
+  return Region(std::move(region));
+}
+
+Result<Region> Session::allocate_host(std::uint64_t length_bytes, std::uint32_t numa) {
+  if (state_->forked()) return session::forked_error("allocate host memory");
+  system::Memory& memory = state_->host.memory();
+  const std::uint64_t reserved = length_bytes == 0 ? 1 : length_bytes;
+  Result<system::HostBuffer> buffer =
+      state_->contexts != nullptr ? memory.allocate_pinned(reserved, numa, system::MemoryUse::user)
+                                  : memory.allocate_plain(reserved, numa);
+  if (!buffer.ok()) return std::move(buffer).error();
+  auto region = std::make_unique<RegionState>(
+      *state_, Place{HostMemory{buffer->address, length_bytes}},
+      buffer->pinned ? AllocationKind::host_pinned : AllocationKind::host_pageable);
+  region->owned_host = *buffer;
+  return Region(std::move(region));
+}
+
+Result<Region> Session::adopt(DevicePointer address, std::uint64_t length_bytes) {
+  if (state_->forked()) return session::forked_error("adopt GPU memory");
+  Result<session::PointerFacts> facts = session::ask_pointer(*state_, address);
+  if (!facts.ok()) return std::move(facts).error();
+  const std::uint64_t inside = address.value - facts->range_start;
+  if (facts->range_bytes != 0 &&
+      (inside > facts->range_bytes || length_bytes > facts->range_bytes - inside)) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "adopt " + std::to_string(length_bytes) + " bytes of GPU memory",
+                 .cause = Cause::memory_too_small,
+                 .detail = "the allocation ends after " +
+                           std::to_string(facts->range_bytes - inside) + " bytes"};
+  }
+  return Region(std::make_unique<RegionState>(
+      *state_, Place{GpuMemory{facts->gpu, address, length_bytes}}, facts->kind));
+}
+
+Result<Region> Session::adopt_host(std::byte* address, std::uint64_t length_bytes) {
+  if (state_->forked()) return session::forked_error("adopt host memory");
+  if (address == nullptr && length_bytes > 0) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "adopt " + std::to_string(length_bytes) + " bytes of host memory",
+                 .detail = "the address is null"};
+  }
+  AllocationKind kind = AllocationKind::host_pageable;
+  if (state_->contexts != nullptr) {
+    const Result<session::PointerFacts> facts =
+        session::ask_pointer(*state_, DevicePointer{reinterpret_cast<std::uint64_t>(address)});
+    if (facts.ok()) kind = facts->kind;
+  }
+  return Region(
+      std::make_unique<RegionState>(*state_, Place{HostMemory{address, length_bytes}}, kind));
+}
+
+}  // namespace nobounce

@@ -1,0 +1,111 @@
+// What a session owns, in the order in which it is taken down.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nobounce/session.hpp>
+#include "core/facts.hpp"
+#include "core/provider.hpp"
+#include "provider/storage/storage_provider.hpp"
+#include "session/completion_sink.hpp"
+#include "session/file_table.hpp"
+#include "session/session_ledger.hpp"
+#include "system/cuda_contexts.hpp"
+#include "system/host.hpp"
+
+namespace nobounce::session {
+
+/// The movers of a session. Null where this machine has nothing for them to work with.
+struct Providers {
+  std::unique_ptr<core::Provider> storage;
+  std::unique_ptr<core::Provider> host;
+  std::unique_ptr<core::Provider> staged;
+
+  [[nodiscard]] std::vector<core::Provider*> all() const;
+  [[nodiscard]] core::Provider* of(ProviderKind kind) const;
+};
+
+/// GPU memory that this session may transfer, and whether the storage provider knows it.
+struct RegionEntry {
+  GpuMemory memory;
+  AllocationKind kind = AllocationKind::device;
+  bool attached = false;
+};
+
+/// A pair of medium and GPU in one direction, as a probe transfer found it.
+struct StoragePair {
+  std::string medium;  ///< the drive's name, or the mount point where there is none
+  std::uint32_t gpu = 0;
+  bool writing = false;
+  auto operator<=>(const StoragePair&) const = default;
+};
+
+struct TransferState_;
+
+struct Belief {
+  bool believed = false;
+  Finding finding;  ///< why not
+};
+
+struct SessionState {
+  SessionState(system::Host& opened_on, const SessionOptions& chosen)
+      : host(opened_on), options(chosen) {}
+
+  system::Host& host;
+  SessionOptions options;
+  std::uint64_t process_id = 0;
+  Machine machine;
+  core::HostFacts facts;
+  std::optional<Error> cuda_error;  ///< why there are no contexts
+  std::unique_ptr<system::CudaContexts> contexts;
+  std::optional<provider::CufileConfiguration> cufile_configuration;
+  FileTable files;
+  Providers providers;
+  std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<SessionLedger> ledger;
+
+  std::mutex regions_mutex;
+  std::map<std::uint64_t, RegionEntry> gpu_regions;  ///< by device address
+  std::mutex attach_mutex;
+  std::mutex probe_mutex;  ///< one probe at a time
+  std::mutex beliefs_mutex;
+  std::map<StoragePair, Belief> beliefs;
+  std::map<std::uint32_t, GpuMemory> probe_memory;  ///< one small buffer per GPU, under probe_mutex
+
+  std::vector<const TransferState_*> running;  ///< under the dispatcher's lock
+
+  std::atomic<std::uint64_t> next_transfer{1};
+  std::atomic<std::uint64_t> handles{0};  ///< regions, files and transfers alive
+
+  [[nodiscard]] bool forked() const { return host.process().id() != process_id; }
+};
+
+/// The error of every call made in a child of the process that opened the session.
+[[nodiscard]] Error forked_error(std::string attempted);
+
+/// Whether a transfer reads or writes that file. Under the dispatcher's lock.
+[[nodiscard]] bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file);
+
+/// Lists the providers, the only place that does. Needs machine, facts, contexts and files.
+[[nodiscard]] Providers make_providers(SessionState& state);
+
+/// Stops providers, frees probe memory; regions, files and transfers must be gone.
+void close_session(SessionState& state);
+
+/// The region that holds all of `memory`, or null. Under regions_mutex.
+[[nodiscard]] RegionEntry* find_region(SessionState& state, const GpuMemory& memory);
+
+/// Allocates GPU memory as cuMemAlloc does, in whole 2 MiB so that its start is aligned for direct
+/// storage.
+[[nodiscard]] Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu,
+                                             std::uint64_t length_bytes);
+void free_gpu(SessionState& state, const GpuMemory& memory);
+
+}  // namespace nobounce::session

@@ -1,0 +1,334 @@
+// The life of one transfer: submit, gather, re-route if the policy allows, finish with a receipt.
+#include "session/transfer_state.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "session/check.hpp"
+#include "session/region_state.hpp"
+
+namespace nobounce::session {
+namespace {
+
+constexpr std::uint64_t piece_bytes =
+    64u << 20;  // progress and cancellation grain; a multiple of any alignment
+constexpr std::size_t pending_max = 16;
+
+bool overlaps(const Place& first, const Place& second) {
+  if (const auto* a = std::get_if<GpuMemory>(&first)) {
+    const auto* b = std::get_if<GpuMemory>(&second);
+    return b != nullptr && a->gpu == b->gpu &&
+           a->address.value < b->address.value + b->length_bytes &&
+           b->address.value < a->address.value + a->length_bytes;
+  }
+  if (const auto* a = std::get_if<HostMemory>(&first)) {
+    const auto* b = std::get_if<HostMemory>(&second);
+    return b != nullptr && a->address < b->address + b->length_bytes &&
+           b->address < a->address + a->length_bytes;
+  }
+  if (const auto* a = std::get_if<FileRange>(&first)) {
+    const auto* b = std::get_if<FileRange>(&second);
+    return b != nullptr && a->file == b->file;
+  }
+  return false;
+}
+
+bool carried_directly(const CarriageBytes& bytes) {
+  return bytes[Carriage::direct] + bytes[Carriage::device_bounced] > 0;
+}
+
+}  // namespace
+
+TransferState_::TransferState_(SessionState& owner, TransferPlan planned, Place from, Place to,
+                               const TransferOptions& chosen)
+    : session(owner),
+      plan(std::move(planned)),
+      source(std::move(from)),
+      target(std::move(to)),
+      options(chosen) {
+  receipt_.transfer_id = session.next_transfer++;
+  receipt_.requested_bytes = length_bytes(source);
+  receipt_.member = plan.route.member;
+  receipt_.policy = options.policy;
+  receipt_.source = plan.source;
+  receipt_.target = plan.target;
+  receipt_.software_machine = session.host.kind() == HostKind::soft;
+  receipt_.segments = static_cast<std::uint16_t>(plan.route.segments.size());
+  for (const Cause cause : plan.route.causes) receipt_.add_cause(cause);
+  pending_.reserve(pending_max);
+  ++session.handles;
+}
+
+TransferState_::~TransferState_() {
+  if (session.forked()) return;
+  if (!done) {
+    cancel(Cause::session_cancelled);
+    (void)wait(0);
+  }
+  --session.handles;
+}
+
+void TransferState_::begin() {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  session.ledger->start();
+  session.running.push_back(this);
+  receipt_.started_ns = session.host.clock().now_ns();
+  if (options.deadline_ns != 0) deadline_ns_ = receipt_.started_ns + options.deadline_ns;
+  if (plan.route.refused || receipt_.requested_bytes == 0) {
+    finish();
+    return;
+  }
+  refill();
+}
+
+std::optional<Segment> TransferState_::next_piece() {
+  while (segment_index_ < plan.route.segments.size()) {
+    const Segment& segment = plan.route.segments[segment_index_];
+    if (segment_done_bytes_ >= segment.length_bytes) {
+      ++segment_index_;
+      segment_done_bytes_ = 0;
+      continue;
+    }
+    const std::uint64_t length = std::min(piece_bytes, segment.length_bytes - segment_done_bytes_);
+    Segment piece = segment;
+    piece.offset_bytes = segment.offset_bytes + segment_done_bytes_;
+    piece.length_bytes = length;
+    piece.source = part_of(segment.source, segment_done_bytes_, length);
+    piece.target = part_of(segment.target, segment_done_bytes_, length);
+    segment_done_bytes_ += length;
+    if (direct_given_up_) {
+      piece.provider = ProviderKind::staged;
+      piece.expected = Carriage::staged;
+    }
+    return piece;
+  }
+  return std::nullopt;
+}
+
+void TransferState_::refill() {
+  if (submitting_) return;  // a provider completed inside submit: the outer call goes on
+  submitting_ = true;
+  while (!first_error_.has_value() && !cancelled_because_.has_value() &&
+         pending_.size() < pending_max) {
+    const std::optional<Segment> piece = next_piece();
+    if (!piece.has_value()) break;
+    submit(*piece);
+  }
+  submitting_ = false;
+  if (pending_.empty()) finish();
+}
+
+void TransferState_::submit(const Segment& segment) {
+  core::Provider* provider = session.providers.of(segment.provider);
+  check(provider != nullptr, "a route names a provider that this session does not have");
+  const core::OperationId id = session.dispatcher->expect(*this);
+  pending_.push_back(Pending{id, segment});
+  const core::Operation operation{.id = id, .segment = segment, .deadline_ns = deadline_ns_};
+  provider->submit(std::span(&operation, 1));
+}
+
+bool TransferState_::may_stage_instead(const core::Completion& completion,
+                                       const Segment& segment) const {
+  if (segment.provider == ProviderKind::staged || options.policy != Policy::direct_preferred)
+    return false;
+  switch (completion.error->cause) {
+    case Cause::file_shorter_than_expected:
+    case Cause::file_changed:
+    case Cause::session_cancelled:
+    case Cause::session_deadline_passed:
+      return false;
+    default:
+      return completion.error->origin == ErrorOrigin::cufile ||
+             completion.error->origin == ErrorOrigin::os;
+  }
+}
+
+void TransferState_::note_failure(const Pending& pending, const core::Completion& completion) {
+  if (may_stage_instead(completion, pending.segment) && !cancelled_because_.has_value()) {
+    // The whole piece is moved again, so what had arrived of it directly does not count: it is
+    // overwritten.
+    const Cause cause = completion.error->cause != Cause::none ? completion.error->cause
+                                                               : Cause::storage_cufile_refused;
+    direct_given_up_ = true;
+    receipt_.add_cause(cause);
+    if (const auto pair = storage_pair(session, source, target)) {
+      const std::scoped_lock lock(session.beliefs_mutex);
+      Belief& belief = session.beliefs[*pair];
+      belief.believed = false;
+      belief.finding = Finding{.cause = cause,
+                               .subject = session::describe_transfer(session, source, target),
+                               .state = FindingState::unmet,
+                               .observed = to_string(*completion.error),
+                               .needed = "direct requests that succeed",
+                               .remedy = std::string(cause_row(cause).remedy),
+                               .source = "an earlier transfer of this session"};
+    }
+    Segment again = pending.segment;
+    again.provider = ProviderKind::staged;
+    again.expected = Carriage::staged;
+    submit(again);
+    return;
+  }
+  receipt_.bytes += completion.bytes;
+  arrived_bytes += completion.bytes.total();
+  if (!first_error_.has_value()) {
+    first_error_ = completion.error;
+    stop_pending();
+  }
+}
+
+void TransferState_::on_completion(const core::Completion& completion) {
+  const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
+    return pending.id == completion.id;
+  });
+  check(found != pending_.end(), "a completion came for an operation of another transfer");
+  const Pending pending = *found;
+  pending_.erase(found);
+  receipt_.pinned_bytes = std::max(receipt_.pinned_bytes, completion.pinned_bytes);
+  if (completion.error.has_value()) {
+    note_failure(pending, completion);
+  } else {
+    const bool first = receipt_.bytes.total() == 0;
+    receipt_.bytes += completion.bytes;
+    arrived_bytes += completion.bytes.total();
+    if (completion.bytes.total() > 0) {
+      receipt_.known = first ? completion.known : std::min(receipt_.known, completion.known);
+      if (carried_directly(completion.bytes) || receipt_.link == Link::none)
+        receipt_.link = completion.link;
+    }
+    receipt_.add_cause(completion.cause);
+  }
+  refill();
+}
+
+void TransferState_::stop_pending() {
+  for (const Pending& pending : pending_)
+    session.providers.of(pending.segment.provider)->cancel(pending.id);
+}
+
+void TransferState_::cancel(Cause why) {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  if (done || cancelled_because_.has_value()) return;
+  cancelled_because_ = why;
+  stop_pending();
+}
+
+void TransferState_::finish() {
+  if (done) return;
+  const Route& route = plan.route;
+  receipt_.elapsed_ns = session.host.clock().now_ns() - receipt_.started_ns;
+  const bool direct = carried_directly(receipt_.bytes);
+  receipt_.degraded = route.degraded && direct;
+  if (direct && route.link != Link::none) receipt_.link = route.link;
+  if (plan.target.kind == DeviceRef::Kind::file) {
+    const FileEntry* file = session.files.entry(plan.target.index);
+    if (file != nullptr && file->written_in_place) receipt_.add_cause(Cause::file_written_in_place);
+  }
+  if (route.refused) {
+    receipt_.state = TransferState::refused;
+    const Cause cause =
+        receipt_.cause_count > 0 ? receipt_.causes[0] : Cause::policy_direct_required;
+    first_error_ = Error{.origin = ErrorOrigin::policy,
+                         .attempted = describe_transfer(session, source, target) + " under " +
+                                      std::string(to_string(options.policy)),
+                         .cause = cause,
+                         .detail = std::string(cause_row(cause).sentence)};
+  } else if (receipt_.bytes.total() == receipt_.requested_bytes && !first_error_.has_value()) {
+    receipt_.state = TransferState::done;
+    cancelled_because_.reset();  // it came too late
+  } else if (cancelled_because_.has_value() ||
+             (first_error_.has_value() &&
+              (first_error_->cause == Cause::session_cancelled ||
+               first_error_->cause == Cause::session_deadline_passed))) {
+    receipt_.state = TransferState::cancelled;
+    const Cause why = cancelled_because_.has_value() ? *cancelled_because_ : first_error_->cause;
+    receipt_.add_cause(why);
+    first_error_ = Error{.origin = ErrorOrigin::session,
+                         .attempted = describe_transfer(session, source, target),
+                         .cause = why,
+                         .detail = std::to_string(receipt_.bytes.total()) + " bytes had arrived"};
+  } else {
+    receipt_.state = TransferState::failed;
+    check(first_error_.has_value(), "a transfer ended short of its length without an error");
+    receipt_.add_cause(first_error_->cause);
+  }
+  staged_unasked_ =
+      options.policy == Policy::direct_preferred && receipt_.bytes[Carriage::staged] > 0;
+  session.ledger->enter(receipt_, staged_unasked_);
+  std::erase(session.running, this);
+  outcome = Outcome{receipt_, first_error_};
+  done = true;
+  session.host.workers().notify();
+}
+
+bool TransferState_::wait(std::uint64_t deadline_ns) {
+  return session.host.workers().wait(
+      [this] {
+        if (!done) session.dispatcher->dispatch();
+        return done.load();
+      },
+      deadline_ns);
+}
+
+bool TransferState_::touches(const Place& place) const {
+  return overlaps(source, place) || overlaps(target, place);
+}
+
+bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file) {
+  return transfer.touches(FileRange{file, FileOffset{0}, 0});
+}
+
+bool RegionState::in_use() const {
+  if (session.forked()) return false;
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  return std::any_of(session.running.begin(), session.running.end(),
+                     [this](const TransferState_* transfer) { return transfer->touches(place); });
+}
+
+void attach_for_storage(SessionState& state, const GpuMemory& memory) {
+  const std::scoped_lock attaching(
+      state.attach_mutex);  // a second thread must not submit before it is registered
+  core::RegionView view;
+  {
+    const std::scoped_lock lock(state.regions_mutex);
+    RegionEntry* region = find_region(state, memory);
+    if (region == nullptr || region->attached) return;
+    region->attached = true;
+    view = core::RegionView{region->memory, region->kind};
+  }
+  // The provider remembers a refusal and moves such memory unregistered, which its completions say.
+  (void)state.providers.storage->attach(view);
+}
+
+namespace {
+
+struct SingleSink : CompletionSink {
+  void on_completion(const core::Completion& ended) override {
+    completion = ended;
+    done = true;
+  }
+  core::Completion completion;
+  std::atomic<bool> done{false};
+};
+
+}  // namespace
+
+core::Completion run_operation(SessionState& state, const Segment& segment) {
+  SingleSink sink;
+  {
+    const std::scoped_lock lock(state.dispatcher->mutex());
+    const core::Operation operation{
+        .id = state.dispatcher->expect(sink), .segment = segment, .deadline_ns = 0};
+    state.providers.of(segment.provider)->submit(std::span(&operation, 1));
+  }
+  (void)state.host.workers().wait(
+      [&] {
+        if (!sink.done) state.dispatcher->dispatch();
+        return sink.done.load();
+      },
+      0);
+  return sink.completion;
+}
+
+}  // namespace nobounce::session

@@ -1,0 +1,75 @@
+// A transfer in flight: which parts are under way, what has arrived, what went wrong.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <nobounce/transfer.hpp>
+#include "session/completion_sink.hpp"
+#include "session/planner.hpp"
+#include "session/session_state.hpp"
+
+namespace nobounce::session {
+
+/// Cuts the route's segments into operations of bounded size, keeps a bounded number of them under
+/// way and gathers their completions into a receipt. All members but `done` and `arrived_bytes` are
+/// guarded by the dispatcher's lock.
+struct TransferState_ : CompletionSink {
+  TransferState_(SessionState& owner, TransferPlan planned, Place from, Place to,
+                 const TransferOptions& chosen);
+  ~TransferState_() override;
+
+  /// Submits the first operations, or finishes at once (refused, or nothing to move).
+  void begin();
+  void on_completion(const core::Completion& completion) override;
+  void cancel(Cause why);
+  /// Dispatches completions until this transfer is done, at most until the deadline (0: none).
+  bool wait(std::uint64_t deadline_ns);
+  [[nodiscard]] bool touches(const Place& place) const;
+
+  SessionState& session;
+  TransferPlan plan;
+  Place source;
+  Place target;
+  TransferOptions options;
+  std::atomic<bool> done{false};
+  std::atomic<std::uint64_t> arrived_bytes{0};
+  std::optional<Outcome> outcome;
+
+ private:
+  struct Pending {
+    core::OperationId id = 0;
+    Segment segment;
+  };
+
+  void refill();
+  void submit(const Segment& segment);
+  [[nodiscard]] std::optional<Segment> next_piece();
+  void note_failure(const Pending& pending, const core::Completion& completion);
+  [[nodiscard]] bool may_stage_instead(const core::Completion& completion,
+                                       const Segment& segment) const;
+  void finish();
+  void stop_pending();
+
+  Receipt receipt_;
+  std::optional<Error> first_error_;
+  std::vector<Pending> pending_;
+  std::size_t segment_index_ = 0;
+  std::uint64_t segment_done_bytes_ = 0;
+  std::uint64_t deadline_ns_ = 0;
+  std::optional<Cause> cancelled_because_;
+  bool direct_given_up_ = false;
+  bool staged_unasked_ = false;
+  bool submitting_ = false;
+};
+
+/// Runs one operation outside any receipt and ledger (probes, checksums) and waits for it.
+[[nodiscard]] core::Completion run_operation(SessionState& state, const Segment& segment);
+
+/// Makes sure the storage provider knows the GPU memory of a route that it will move. Failure is
+/// not an error: the provider then uses the memory unregistered, and says so.
+void attach_for_storage(SessionState& state, const GpuMemory& memory);
+
+}  // namespace nobounce::session
