@@ -23,12 +23,12 @@ std::vector<std::string> components_of(std::string_view path) {
   return parts;
 }
 
-std::string parent_of(std::string_view path) {
+std::string folder_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 || slash == std::string_view::npos ? "/" : std::string(path.substr(0, slash));
 }
 
-Error no_such_file(int code, std::string_view verb, std::string_view path) {
+Error tree_error(int code, std::string_view verb, std::string_view path) {
   std::string attempted(verb);
   attempted += ' ';
   attempted += path;
@@ -56,8 +56,8 @@ FileTree::FileTree() {
 }
 
 void FileTree::add(std::string_view path, Node node) {
-  for (std::string parent = parent_of(path); nodes_.find(parent) == nodes_.end();
-       parent = parent_of(parent)) {
+  for (std::string parent = folder_of(path); nodes_.find(parent) == nodes_.end();
+       parent = folder_of(parent)) {
     nodes_.emplace(parent, Node{});
   }
   nodes_.insert_or_assign(std::string(path), std::move(node));
@@ -76,7 +76,7 @@ void FileTree::add_directory(std::string_view path) {
 }
 
 void FileTree::add_link(std::string_view path, std::string_view absolute_target) {
-  add(path, Node{Node::Kind::link, relative_path(parent_of(path), absolute_target), {}});
+  add(path, Node{Node::Kind::link, relative_path(folder_of(path), absolute_target), {}});
 }
 
 void FileTree::show_while(std::string_view path, std::function<bool()> visible) {
@@ -128,19 +128,19 @@ std::pair<std::string, int> FileTree::resolve(std::string_view path, bool follow
 
 Result<std::string> FileTree::read(std::string_view path) {
   const auto [real, code] = resolve(path, true);
-  if (code != 0) return no_such_file(code, "read", path);
+  if (code != 0) return tree_error(code, "read", path);
   const Node* node = find(real);
-  if (node == nullptr) return no_such_file(ENOENT, "read", path);
-  if (node->kind == Node::Kind::directory) return no_such_file(EISDIR, "read", path);
+  if (node == nullptr) return tree_error(ENOENT, "read", path);
+  if (node->kind == Node::Kind::directory) return tree_error(EISDIR, "read", path);
   return node->kind == Node::Kind::made_text ? node->make() : node->text;
 }
 
 Result<std::vector<std::string>> FileTree::list(std::string_view path) {
   const auto [real, code] = resolve(path, true);
-  if (code != 0) return no_such_file(code, "list", path);
+  if (code != 0) return tree_error(code, "list", path);
   const Node* node = find(real);
-  if (node == nullptr) return no_such_file(ENOENT, "list", path);
-  if (node->kind != Node::Kind::directory) return no_such_file(ENOTDIR, "list", path);
+  if (node == nullptr) return tree_error(ENOENT, "list", path);
+  if (node->kind != Node::Kind::directory) return tree_error(ENOTDIR, "list", path);
   const std::string prefix = real == "/" ? real : real + '/';
   std::vector<std::string> names;
   for (auto at = nodes_.upper_bound(prefix); at != nodes_.end(); ++at) {
@@ -156,17 +156,17 @@ Result<std::vector<std::string>> FileTree::list(std::string_view path) {
 
 Result<std::string> FileTree::read_link(std::string_view path) {
   const auto [real, code] = resolve(path, false);
-  if (code != 0) return no_such_file(code, "read the link", path);
+  if (code != 0) return tree_error(code, "read the link", path);
   const Node* node = find(real);
   if (node == nullptr || node->kind != Node::Kind::link) {
-    return no_such_file(node == nullptr ? ENOENT : EINVAL, "read the link", path);
+    return tree_error(node == nullptr ? ENOENT : EINVAL, "read the link", path);
   }
   return node->text;
 }
 
 Result<std::string> FileTree::real_path(std::string_view path) {
   auto [real, code] = resolve(path, true);
-  if (code != 0) return no_such_file(code, "resolve", path);
+  if (code != 0) return tree_error(code, "resolve", path);
   return std::move(real);
 }
 

@@ -1,0 +1,280 @@
+// Lays out the PCI functions of a machine: bus numbers for bridges, paths, ids.
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "fabric/soft_files_pci.hpp"
+
+namespace nobounce::fabric {
+namespace {
+
+// Ids as sold; the p2pdma list of the kernel knows 8086:09a2 and does not know 8086:3ec2.
+constexpr std::uint16_t intel = 0x8086;
+constexpr std::uint16_t listed_host_bridge = 0x09a2;
+constexpr std::uint16_t unlisted_host_bridge = 0x3ec2;
+constexpr std::uint16_t root_port_device = 0x352a;
+constexpr std::uint16_t switch_vendor = 0x1000;
+constexpr std::uint16_t switch_device = 0xc030;
+
+struct PciAddress {
+  std::uint32_t domain = 0;
+  std::uint32_t bus = 0;
+};
+
+PciAddress pci_address(const std::string& bdf) {
+  PciAddress address;
+  if (bdf.size() >= 7) {
+    address.domain =
+        static_cast<std::uint32_t>(std::strtoul(bdf.substr(0, 4).c_str(), nullptr, 16));
+    address.bus = static_cast<std::uint32_t>(std::strtoul(bdf.substr(5, 2).c_str(), nullptr, 16));
+  }
+  return address;
+}
+
+std::string port_bdf(std::uint32_t bus, std::uint32_t slot) {
+  // More than 32 devices on a bus go on as functions of the first.
+  return "0000:" + hex_digits(bus, 2) + ':' + hex_digits(slot & 31, 2) + '.' +
+         hex_digits((slot >> 5) & 7, 1);
+}
+
+DeviceRef endpoint_ref(DeviceRef::Kind kind, std::size_t index) {
+  return DeviceRef{kind, static_cast<std::uint16_t>(index)};
+}
+
+class PciLayout {
+ public:
+  explicit PciLayout(const Machine& machine) : machine_(machine) {
+    for (const Gpu& gpu : machine.gpus) used_.insert(pci_address(gpu.bdf).bus);
+    for (const Nic& nic : machine.nics) used_.insert(pci_address(nic.bdf).bus);
+    for (const Drive& drive : machine.drives) {
+      if (is_pci_drive(drive)) used_.insert(pci_address(drive.bdf).bus);
+    }
+  }
+
+  std::vector<PciFunction> run() {
+    for (std::size_t i = 0; i < machine_.host_bridges.size(); ++i) add_host_bridge(i);
+    return std::move(functions_);
+  }
+
+ private:
+  // A bus number that no endpoint has; they run out at 256, after which numbers repeat.
+  std::uint32_t free_bus() {
+    for (std::uint32_t bus = 0; bus < 256; ++bus) {
+      if (used_.insert(bus).second) return bus;
+    }
+    return 255;
+  }
+
+  // In a guest the devices sit on the root bus itself, so that bus has their number.
+  std::uint32_t root_bus_of(std::size_t host_bridge) {
+    const Parent parent{Parent::Kind::host_bridge, static_cast<std::uint32_t>(host_bridge)};
+    if (machine_.guest) {
+      for (const Gpu& gpu : machine_.gpus) {
+        if (gpu.parent == parent) return pci_address(gpu.bdf).bus;
+      }
+      for (const Drive& drive : machine_.drives) {
+        if (drive.parent == parent && is_pci_drive(drive)) return pci_address(drive.bdf).bus;
+      }
+    }
+    return free_bus();
+  }
+
+  void add_host_bridge(std::size_t index) {
+    const HostBridge& bridge = machine_.host_bridges[index];
+    numa_ = machine_.guest && machine_.numa_nodes.size() < 2
+                ? -1
+                : static_cast<std::int32_t>(bridge.numa);
+    const std::uint32_t bus = root_bus_of(index);
+    const std::string path = "/sys/devices/pci0000:" + hex_digits(bus, 2);
+    if (bridge.peer_forwarding != PeerForwarding::unknown) {
+      PciFunction function;
+      function.kind = PciFunction::Kind::host_bridge;
+      function.vendor = intel;
+      function.device = bridge.peer_forwarding == PeerForwarding::allowed ? listed_host_bridge
+                                                                          : unlisted_host_bridge;
+      function.class_code = 0x060000;
+      add(function, path, bus, port_bdf(bus, 0));
+    }
+    slots_ = 1;
+    const Parent parent{Parent::Kind::host_bridge, static_cast<std::uint32_t>(index)};
+    add_children(parent, path, bus, bridge.acs, PciFunction::Kind::root_port);
+  }
+
+  std::size_t add(PciFunction function, const std::string& parent_path, std::uint32_t bus,
+                  std::string bdf) {
+    function.bdf = std::move(bdf);
+    function.path = parent_path + '/' + function.bdf;
+    function.bus = bus;
+    function.numa = numa_;
+    functions_.push_back(std::move(function));
+    return functions_.size() - 1;
+  }
+
+  // A root port or downstream port with one thing behind it.
+  std::size_t add_port(PciFunction::Kind kind, AcsMode acs, const PcieLink& link,
+                       const std::string& parent_path, std::uint32_t bus, std::uint32_t slot) {
+    PciFunction port;
+    port.kind = kind;
+    port.vendor = kind == PciFunction::Kind::root_port ? intel : switch_vendor;
+    port.device = kind == PciFunction::Kind::root_port ? root_port_device : switch_device;
+    port.class_code = 0x060400;
+    port.driver = "pcieport";
+    port.acs = acs;
+    port.link = link;
+    return add(port, parent_path, bus, port_bdf(bus, slot));
+  }
+
+  void close_bridge(std::size_t index, std::uint32_t bus_below) {
+    functions_[index].bus_below = bus_below;
+    functions_[index].bus_last = bus_below;
+    for (std::size_t i = index + 1; i < functions_.size(); ++i) {
+      functions_[index].bus_last = std::max(functions_[index].bus_last, functions_[i].bus);
+    }
+  }
+
+  AcsMode acs_of(const Parent& parent, AcsMode otherwise, const std::string& by_index,
+                 const std::string& by_name) const {
+    if (parent.kind != Parent::Kind::pci_switch) return otherwise;
+    for (const SwitchPort& port : machine_.switches[parent.index].ports) {
+      if ((port.device == by_index || port.device == by_name) && port.acs != AcsMode::inherit) {
+        return port.acs;
+      }
+    }
+    return otherwise;
+  }
+
+  void add_endpoint(const Parent& parent, const PciFunction& endpoint, const std::string& bdf,
+                    const std::string& parent_path, std::uint32_t bus, AcsMode acs,
+                    PciFunction::Kind port_kind, std::uint32_t slot) {
+    const std::uint32_t own_bus = pci_address(bdf).bus;
+    if (parent.kind == Parent::Kind::host_bridge && own_bus == bus) {
+      add(endpoint, parent_path, bus, bdf);
+      return;
+    }
+    const std::size_t port = add_port(port_kind, acs, endpoint.link, parent_path, bus, slot);
+    add(endpoint, std::string(functions_[port].path), own_bus, bdf);
+    close_bridge(port, own_bus);
+  }
+
+  void add_switch(const Parent& parent, std::size_t index, const std::string& parent_path,
+                  std::uint32_t bus, AcsMode acs, PciFunction::Kind port_kind, std::uint32_t slot) {
+    const std::string name = "switch:" + std::to_string(index);
+    const PcieLink link{5, 16, 5, 16};
+    const std::size_t port =
+        add_port(port_kind, acs_of(parent, acs, name, name), link, parent_path, bus, slot);
+    const std::uint32_t upstream_bus = free_bus();
+    const std::uint32_t inner_bus = free_bus();
+    const std::size_t upstream = add_port(PciFunction::Kind::upstream_port, AcsMode::off, link,
+                                          std::string(functions_[port].path), upstream_bus, 0);
+    const std::uint32_t outer_slots = slots_;
+    slots_ = 0;
+    add_children(Parent{Parent::Kind::pci_switch, static_cast<std::uint32_t>(index)},
+                 std::string(functions_[upstream].path), inner_bus, machine_.switches[index].acs,
+                 PciFunction::Kind::downstream_port);
+    slots_ = outer_slots;
+    close_bridge(upstream, inner_bus);
+    close_bridge(port, upstream_bus);
+  }
+
+  void add_children(const Parent& parent, const std::string& path, std::uint32_t bus, AcsMode acs,
+                    PciFunction::Kind port_kind) {
+    for (std::size_t i = 0; i < machine_.switches.size(); ++i) {
+      if (machine_.switches[i].parent == parent) {
+        add_switch(parent, i, path, bus, acs, port_kind, slots_++);
+      }
+    }
+    for (std::size_t i = 0; i < machine_.gpus.size(); ++i) {
+      const Gpu& gpu = machine_.gpus[i];
+      if (gpu.parent == parent) {
+        add_device(parent, DeviceRef::Kind::gpu, i, gpu.bdf, gpu.link, path, bus, acs, port_kind);
+      }
+    }
+    for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
+      const Nic& nic = machine_.nics[i];
+      if (nic.parent == parent) {
+        add_device(parent, DeviceRef::Kind::nic, i, nic.bdf, nic.link, path, bus, acs, port_kind);
+      }
+    }
+    for (std::size_t i = 0; i < machine_.drives.size(); ++i) {
+      const Drive& drive = machine_.drives[i];
+      if (drive.parent == parent && is_pci_drive(drive)) {
+        add_device(parent, DeviceRef::Kind::drive, i, drive.bdf, drive.link, path, bus, acs,
+                   port_kind);
+      }
+    }
+  }
+
+  void add_device(const Parent& parent, DeviceRef::Kind kind, std::size_t index,
+                  const std::string& bdf, const PcieLink& link, const std::string& path,
+                  std::uint32_t bus, AcsMode acs, PciFunction::Kind port_kind) {
+    PciFunction endpoint;
+    endpoint.endpoint = endpoint_ref(kind, index);
+    endpoint.link = link;
+    set_ids(endpoint, kind, index);
+    const std::string word = kind == DeviceRef::Kind::gpu   ? "gpu:"
+                             : kind == DeviceRef::Kind::nic ? "nic:"
+                                                            : "drive:";
+    const AcsMode port_acs =
+        acs_of(parent, acs, word + std::to_string(index), device_name(machine_, endpoint.endpoint));
+    add_endpoint(parent, endpoint, bdf, path, bus, port_acs, port_kind, slots_++);
+  }
+
+  void set_ids(PciFunction& endpoint, DeviceRef::Kind kind, std::size_t index) const {
+    if (kind == DeviceRef::Kind::gpu) {
+      endpoint.vendor = 0x10de, endpoint.device = 0x2330, endpoint.class_code = 0x030200;
+      endpoint.driver = "nvidia";
+    } else if (kind == DeviceRef::Kind::nic) {
+      endpoint.vendor = 0x15b3, endpoint.device = 0x1021, endpoint.class_code = 0x020700;
+      endpoint.driver = "mlx5_core";
+    } else if (machine_.drives[index].driver == "nvme") {
+      endpoint.vendor = 0x144d, endpoint.device = 0xa80a, endpoint.class_code = 0x010802;
+      endpoint.driver = "nvme";
+    } else if (machine_.drives[index].driver == "virtio_blk") {
+      endpoint.vendor = 0x1af4, endpoint.device = 0x1042, endpoint.class_code = 0x010000;
+      endpoint.driver = "virtio-pci";
+    } else {
+      endpoint.vendor = 0x1000, endpoint.device = 0x10e2, endpoint.class_code = 0x010400;
+      endpoint.driver = machine_.drives[index].driver;
+    }
+  }
+
+  const Machine& machine_;
+  std::vector<PciFunction> functions_;
+  std::set<std::uint32_t> used_;
+  std::uint32_t slots_ = 1;
+  std::int32_t numa_ = 0;
+};
+
+}  // namespace
+
+std::string hex_digits(std::uint64_t value, std::size_t digits) {
+  constexpr std::string_view alphabet = "0123456789abcdef";
+  std::string text(digits, '0');
+  for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = alphabet[value & 15];
+  return text;
+}
+
+bool is_pci_drive(const Drive& drive) {
+  if (drive.parent.kind == Parent::Kind::nic) return false;
+  constexpr std::string_view no_function[] = {"dm",  "md",  "loop",      "nbd",     "zram",
+                                              "brd", "nfs", "nvme_rdma", "nvme_tcp"};
+  return std::find(std::begin(no_function), std::end(no_function), drive.driver) ==
+         std::end(no_function);
+}
+
+std::vector<PciFunction> lay_out_pci(const Machine& machine) {
+  return PciLayout(machine).run();
+}
+
+const PciFunction* function_of(const std::vector<PciFunction>& functions, DeviceRef device) {
+  for (const PciFunction& function : functions) {
+    if (function.kind == PciFunction::Kind::endpoint && function.endpoint == device) {
+      return &function;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace nobounce::fabric
