@@ -1,4 +1,5 @@
-// Staged: file, host and GPU in any pairing, through a ring of pinned slots in host memory. Always says so.
+// Staged: file, host and GPU in any pairing, through a ring of pinned slots in host memory. Always
+// says so.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ struct StagedOptions {
   std::uint32_t readers = 0;  ///< 0: min(CPUs, 16)
 };
 
-/// `contexts` may be null on a machine without GPU; then only file and host pairs work, through plain slots.
-/// All references must outlive the provider. Thread-safe.
-[[nodiscard]] std::unique_ptr<core::Provider> make_staged_provider(system::Host& host, system::CudaContexts* contexts,
+/// `contexts` may be null on a machine without GPU; then only file and host pairs work, through
+/// plain slots. All references must outlive the provider. Thread-safe.
+[[nodiscard]] std::unique_ptr<core::Provider> make_staged_provider(system::Host& host,
+                                                                   system::CudaContexts* contexts,
                                                                    const system::OpenFiles& files,
                                                                    const StagedOptions& options);
 
