@@ -58,7 +58,8 @@ struct SharedSegment {
 class Storage {
  public:
   virtual ~Storage() = default;
-  /// Opens without following into devices or blocking on FIFOs (O_NONBLOCK for the open, O_CLOEXEC always).
+  /// Never blocks on a FIFO or a device: O_NONBLOCK for the open and cleared after it (read and write answer ESPIPE on
+  /// a FIFO, so they do not block either). O_CLOEXEC always. Follows links; what was opened is for status() to say.
   [[nodiscard]] virtual Result<FileHandle> open(std::string_view path, const OpenOptions& options) = 0;
   virtual Status close(FileHandle file) = 0;
   [[nodiscard]] virtual Result<FileStatus> status(FileHandle file) = 0;

@@ -1,0 +1,108 @@
+// LiveHost: this machine, its parts put together; foreign libraries are loaded when first asked
+// for.
+#include "system/live_host.hpp"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "system/live_cuda.hpp"
+#include "system/live_cufile.hpp"
+#include "system/live_files.hpp"
+#include "system/live_library.hpp"
+#include "system/live_nvml.hpp"
+#include "system/live_parts.hpp"
+
+namespace nobounce::system {
+namespace {
+
+/// A table whose library is loaded by the first call for it. Thread-safe; the answer stays the
+/// same.
+template <typename Table, typename LiveTable>
+class LazyTable {
+ public:
+  LazyTable(std::string file, Cause cause, std::string remedy)
+      : file_(std::move(file)), cause_(cause), remedy_(std::move(remedy)) {}
+
+  Result<Table*> get() {
+    std::call_once(loaded_, [this] { load(); });
+    if (table_.has_value()) return static_cast<Table*>(&*table_);
+    return *error_;
+  }
+
+ private:
+  void load() {
+    auto library = load_library(file_);
+    if (library) {
+      table_.emplace(*library);
+      return;
+    }
+    error_ = library.error();
+    error_->cause = cause_;
+    error_->remedy = remedy_;
+  }
+
+  std::string file_;
+  Cause cause_;
+  std::string remedy_;
+  std::once_flag loaded_;
+  std::optional<LiveTable> table_;
+  std::optional<Error> error_;
+};
+
+constexpr const char* driver_remedy =
+    "install the NVIDIA driver; without a GPU, try --machine soft:workstation";
+
+class LiveHost final : public Host {
+ public:
+  explicit LiveHost(const LiveOptions& options)
+      : cuda_(options.cuda_library, Cause::none, driver_remedy),
+        nvml_(options.nvml_library, Cause::none, driver_remedy),
+        cufile_(options.cufile_library, Cause::storage_cufile_absent, ""),
+        files_(make_live_files(options.root)) {}
+
+  HostKind kind() const override { return HostKind::live; }
+  std::string_view name() const override { return "live"; }
+  Result<Cuda*> cuda() override { return cuda_.get(); }
+  Result<Nvml*> nvml() override { return nvml_.get(); }
+  Result<Cufile*> cufile() override { return cufile_.get(); }
+  Files& files() override { return *files_; }
+  Storage& storage() override { return *storage_; }
+  Memory& memory() override { return *memory_; }
+  Workers& workers() override { return *workers_; }
+  Counters& counters() override { return *counters_; }
+  Environment& environment() override { return *environment_; }
+  Process& process() override { return *process_; }
+  Clock& clock() override { return *clock_; }
+  Entropy& entropy() override { return *entropy_; }
+
+ private:
+  LazyTable<Cuda, LiveCuda> cuda_;
+  LazyTable<Nvml, LiveNvml> nvml_;
+  LazyTable<Cufile, LiveCufile> cufile_;
+  std::unique_ptr<Clock> clock_ = make_live_clock();
+  std::unique_ptr<Files> files_;
+  std::unique_ptr<Storage> storage_ = make_live_storage();
+  std::unique_ptr<Memory> memory_ = make_live_memory(*this);
+  std::unique_ptr<Counters> counters_ = make_live_counters();
+  std::unique_ptr<Environment> environment_ = make_live_environment();
+  std::unique_ptr<Process> process_ = make_live_process();
+  std::unique_ptr<Entropy> entropy_ = make_live_entropy();
+  std::unique_ptr<Workers> workers_ = make_threaded_workers(*clock_);  // last: stopped first
+};
+
+}  // namespace
+
+std::unique_ptr<Host> make_live_host(const LiveOptions& options) {
+  return std::make_unique<LiveHost>(options);
+}
+
+}  // namespace nobounce::system
+
+namespace nobounce {
+
+HostPointer live_host() {
+  return HostPointer(system::make_live_host().release());
+}
+
+}  // namespace nobounce
