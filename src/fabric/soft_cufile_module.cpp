@@ -18,9 +18,11 @@ std::uint64_t flow_bytes(const Ledger& ledger, Space::Kind source, Space::Kind t
   return bytes;
 }
 
-// Block drivers (and for NFS its transport) that have hooks for the module.
+// Block drivers and network file systems that have hooks for the module.
 bool can_register(std::string_view driver) {
-  return driver == "nvme" || driver == "nvme_rdma" || driver == "nfs";
+  constexpr std::string_view drivers[] = {"nvme",   "nvme_rdma", "nfs",  "nfs4",   "lustre",
+                                          "wekafs", "beegfs",    "gpfs", "scatefs"};
+  return std::find(std::begin(drivers), std::end(drivers), driver) != std::end(drivers);
 }
 
 std::string counted(const char* name, std::uint64_t value) {
@@ -74,7 +76,7 @@ std::string NvfsModule::modules_text() const {
   std::vector<std::string> names;
   for (const Drive& drive : machine_.drives) {
     if (!drive.nvidia_fs_registered || !can_register(drive.driver)) continue;
-    const std::string name = drive.driver == "nfs" ? "rpcrdma" : drive.driver;
+    const std::string& name = drive.driver;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   std::string text;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "fabric/soft_files_pci.hpp"
 
@@ -17,6 +18,10 @@ constexpr std::uint16_t unlisted_host_bridge = 0x3ec2;
 constexpr std::uint16_t root_port_device = 0x352a;
 constexpr std::uint16_t switch_vendor = 0x1000;
 constexpr std::uint16_t switch_device = 0xc030;
+
+// As a description without bus addresses is completed: eight host bridges share a domain.
+constexpr std::size_t bridges_per_domain = 8;
+constexpr std::uint32_t buses_per_bridge = 32;
 
 struct PciAddress {
   std::uint32_t domain = 0;
@@ -33,9 +38,9 @@ PciAddress pci_address(const std::string& bdf) {
   return address;
 }
 
-std::string port_bdf(std::uint32_t bus, std::uint32_t slot) {
+std::string port_bdf(std::uint32_t domain, std::uint32_t bus, std::uint32_t slot) {
   // More than 32 devices on a bus go on as functions of the first.
-  return "0000:" + hex_digits(bus, 2) + ':' + hex_digits(slot & 31, 2) + '.' +
+  return hex_digits(domain, 4) + ':' + hex_digits(bus, 2) + ':' + hex_digits(slot & 31, 2) + '.' +
          hex_digits((slot >> 5) & 7, 1);
 }
 
@@ -46,10 +51,10 @@ DeviceRef endpoint_ref(DeviceRef::Kind kind, std::size_t index) {
 class PciLayout {
  public:
   explicit PciLayout(const Machine& machine) : machine_(machine) {
-    for (const Gpu& gpu : machine.gpus) used_.insert(pci_address(gpu.bdf).bus);
-    for (const Nic& nic : machine.nics) used_.insert(pci_address(nic.bdf).bus);
+    for (const Gpu& gpu : machine.gpus) take(gpu.bdf);
+    for (const Nic& nic : machine.nics) take(nic.bdf);
     for (const Drive& drive : machine.drives) {
-      if (is_pci_drive(drive)) used_.insert(pci_address(drive.bdf).bus);
+      if (is_pci_drive(drive)) take(drive.bdf);
     }
   }
 
@@ -59,10 +64,17 @@ class PciLayout {
   }
 
  private:
-  // A bus number that no endpoint has; they run out at 256, after which numbers repeat.
+  void take(const std::string& bdf) {
+    const PciAddress address = pci_address(bdf);
+    used_.insert({address.domain, address.bus});
+  }
+
+  // A bus number that no endpoint has, in the host bridge's share of its domain if one is left.
+  // When all 256 are taken, numbers repeat.
   std::uint32_t free_bus() {
-    for (std::uint32_t bus = 0; bus < 256; ++bus) {
-      if (used_.insert(bus).second) return bus;
+    for (std::uint32_t step = 0; step < 256; ++step) {
+      const std::uint32_t bus = (first_bus_ + step) & 255;
+      if (used_.insert({domain_, bus}).second) return bus;
     }
     return 255;
   }
@@ -86,8 +98,10 @@ class PciLayout {
     numa_ = machine_.guest && machine_.numa_nodes.size() < 2
                 ? -1
                 : static_cast<std::int32_t>(bridge.numa);
+    domain_ = static_cast<std::uint32_t>(index / bridges_per_domain);
+    first_bus_ = static_cast<std::uint32_t>(index % bridges_per_domain) * buses_per_bridge;
     const std::uint32_t bus = root_bus_of(index);
-    const std::string path = "/sys/devices/pci0000:" + hex_digits(bus, 2);
+    const std::string path = "/sys/devices/pci" + hex_digits(domain_, 4) + ':' + hex_digits(bus, 2);
     if (bridge.peer_forwarding != PeerForwarding::unknown) {
       PciFunction function;
       function.kind = PciFunction::Kind::host_bridge;
@@ -95,7 +109,7 @@ class PciLayout {
       function.device = bridge.peer_forwarding == PeerForwarding::allowed ? listed_host_bridge
                                                                           : unlisted_host_bridge;
       function.class_code = 0x060000;
-      add(function, path, bus, port_bdf(bus, 0));
+      add(function, path, bus, port_bdf(domain_, bus, 0));
     }
     slots_ = 1;
     const Parent parent{Parent::Kind::host_bridge, static_cast<std::uint32_t>(index)};
@@ -123,7 +137,7 @@ class PciLayout {
     port.driver = "pcieport";
     port.acs = acs;
     port.link = link;
-    return add(port, parent_path, bus, port_bdf(bus, slot));
+    return add(port, parent_path, bus, port_bdf(domain_, bus, slot));
   }
 
   void close_bridge(std::size_t index, std::uint32_t bus_below) {
@@ -242,9 +256,11 @@ class PciLayout {
 
   const Machine& machine_;
   std::vector<PciFunction> functions_;
-  std::set<std::uint32_t> used_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> used_;  ///< domain and bus
   std::uint32_t slots_ = 1;
   std::int32_t numa_ = 0;
+  std::uint32_t domain_ = 0;
+  std::uint32_t first_bus_ = 0;
 };
 
 }  // namespace
