@@ -1,0 +1,173 @@
+// Allocations of GPU memory by first fit, and the host ranges that CUDA knows.
+#include "fabric/soft_gpu.hpp"
+
+#include <iterator>
+#include <map>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
+
+#include <mutex>
+
+namespace nobounce::fabric {
+
+namespace {
+
+constexpr std::uint64_t slab_bytes = 2u << 20;
+constexpr std::uint64_t small_limit_bytes = 1u << 20;
+constexpr std::uint64_t small_alignment_bytes = 512;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+/// First fit in [0, limit) between occupied ranges (begin -> length); nothing where no gap is long
+/// enough.
+std::optional<std::uint64_t> first_fit(const std::map<std::uint64_t, std::uint64_t>& occupied,
+                                       std::uint64_t length, std::uint64_t limit) {
+  std::uint64_t at = 0;
+  for (const auto& [begin, taken] : occupied) {
+    if (begin - at >= length) break;
+    at = begin + taken;
+  }
+  if (length > limit || at > limit - length) return std::nullopt;
+  return at;
+}
+
+/// One GPU's memory, as offsets.
+class Arena {
+ public:
+  explicit Arena(std::uint64_t size_bytes) : size_bytes_(size_bytes / slab_bytes * slab_bytes) {}
+
+  std::optional<std::uint64_t> allocate(std::uint64_t length_bytes) {
+    if (length_bytes >= small_limit_bytes) return take_slabs(round_up(length_bytes, slab_bytes));
+    const std::uint64_t length = round_up(length_bytes, small_alignment_bytes);
+    for (auto& [begin, blocks] : slabs_) {
+      if (const auto at = first_fit(blocks, length, slab_bytes)) {
+        blocks.emplace(*at, length);
+        return begin + *at;
+      }
+    }
+    const auto slab = take_slabs(slab_bytes);
+    if (slab) slabs_[*slab].emplace(0, length);
+    return slab;
+  }
+
+  /// Answers the range of whole slabs that became free, if any.
+  std::pair<std::uint64_t, std::uint64_t> free(std::uint64_t offset) {
+    const std::uint64_t begin = offset / slab_bytes * slab_bytes;
+    if (const auto slab = slabs_.find(begin); slab != slabs_.end()) {
+      slab->second.erase(offset - begin);
+      if (!slab->second.empty()) return {0, 0};
+      slabs_.erase(slab);
+    }
+    const auto taken = taken_.find(begin);
+    const std::uint64_t length = taken->second;
+    taken_.erase(taken);
+    used_bytes_ -= length;
+    return {begin, length};
+  }
+
+  [[nodiscard]] std::uint64_t used_bytes() const { return used_bytes_; }
+
+ private:
+  std::optional<std::uint64_t> take_slabs(std::uint64_t length) {
+    const auto at = first_fit(taken_, length, size_bytes_);
+    if (at) {
+      taken_.emplace(*at, length);
+      used_bytes_ += length;
+    }
+    return at;
+  }
+
+  std::uint64_t size_bytes_;
+  std::uint64_t used_bytes_ = 0;
+  std::map<std::uint64_t, std::uint64_t> taken_;
+  std::map<std::uint64_t, std::map<std::uint64_t, std::uint64_t>> slabs_;
+};
+
+using ByAddress = std::map<std::uint64_t, GpuAllocation>;
+
+std::optional<GpuAllocation> holder_of(const ByAddress& all, std::uint64_t address) {
+  const auto next = all.upper_bound(address);
+  if (next == all.begin()) return std::nullopt;
+  const GpuAllocation& candidate = std::prev(next)->second;
+  if (address - candidate.base.value >= candidate.length_bytes) return std::nullopt;
+  return candidate;
+}
+
+}  // namespace
+
+struct GpuAllocations::State {
+  Bus& bus;
+  mutable std::shared_mutex mutex;
+  std::vector<Arena> arenas;
+  ByAddress device;
+  ByAddress host;
+};
+
+GpuAllocations::GpuAllocations(Bus& bus) : state_(new State{bus, {}, {}, {}, {}}) {
+  for (const Gpu& gpu : bus.machine().gpus) state_->arenas.emplace_back(gpu.memory_bytes);
+}
+
+GpuAllocations::~GpuAllocations() = default;
+
+std::optional<DevicePointer> GpuAllocations::allocate(std::uint32_t gpu, std::uint64_t length_bytes,
+                                                      bool internal) {
+  const std::unique_lock lock(state_->mutex);
+  if (gpu >= state_->arenas.size() || length_bytes == 0 ||
+      length_bytes > state_->bus.machine().gpus[gpu].memory_bytes) {
+    return std::nullopt;
+  }
+  const auto offset = state_->arenas[gpu].allocate(length_bytes);
+  if (!offset) return std::nullopt;
+  const DevicePointer base = state_->bus.vram_base(gpu).plus(*offset);
+  state_->device[base.value] = {base, length_bytes, gpu, AllocationKind::device, internal};
+  if (internal) state_->bus.mark_internal(base, length_bytes, true);
+  return base;
+}
+
+bool GpuAllocations::free(DevicePointer base) {
+  const std::unique_lock lock(state_->mutex);
+  const auto found = state_->device.find(base.value);
+  if (found == state_->device.end()) return false;
+  const GpuAllocation old = found->second;
+  state_->device.erase(found);
+  if (old.internal) state_->bus.mark_internal(base, old.length_bytes, false);
+  const DevicePointer memory = state_->bus.vram_base(old.gpu);
+  const auto [begin, length] = state_->arenas[old.gpu].free(base.value - memory.value);
+  if (length > 0) state_->bus.discard_vram(memory.plus(begin), length);
+  return true;
+}
+
+std::optional<GpuAllocation> GpuAllocations::find(DevicePointer address) const {
+  const std::shared_lock lock(state_->mutex);
+  return holder_of(state_->device, address.value);
+}
+
+std::uint64_t GpuAllocations::used_bytes(std::uint32_t gpu) const {
+  const std::shared_lock lock(state_->mutex);
+  return state_->arenas.at(gpu).used_bytes();
+}
+
+bool GpuAllocations::add_host(const void* base, std::uint64_t length_bytes, AllocationKind kind) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(base);
+  const std::unique_lock lock(state_->mutex);
+  const auto next = state_->host.lower_bound(begin);
+  if (next != state_->host.end() && next->first - begin < length_bytes) return false;
+  if (holder_of(state_->host, begin)) return false;
+  state_->host[begin] = {DevicePointer{begin}, length_bytes, 0, kind, false};
+  return true;
+}
+
+bool GpuAllocations::remove_host(const void* base) {
+  const std::unique_lock lock(state_->mutex);
+  return state_->host.erase(reinterpret_cast<std::uintptr_t>(base)) > 0;
+}
+
+std::optional<GpuAllocation> GpuAllocations::find_host(const void* address) const {
+  const std::shared_lock lock(state_->mutex);
+  return holder_of(state_->host, reinterpret_cast<std::uintptr_t>(address));
+}
+
+}  // namespace nobounce::fabric
