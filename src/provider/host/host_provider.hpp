@@ -1,4 +1,5 @@
-// Host: pinned host memory <-> GPU memory by the GPU's copy engine, which reads and writes those very pages (direct).
+// Host: pinned host memory <-> GPU memory by the GPU's copy engine, which reads and writes those
+// very pages (direct).
 #pragma once
 
 #include <memory>
@@ -9,8 +10,9 @@
 
 namespace nobounce::provider {
 
-/// Also GPU memory <-> the same GPU's memory. Refuses pageable host memory (memory.kind_pageable): the driver would
-/// stage it in silence. All references must outlive the provider. Thread-safe.
-[[nodiscard]] std::unique_ptr<core::Provider> make_host_provider(system::Host& host, system::CudaContexts& contexts);
+/// Also GPU memory <-> the same GPU's memory. Refuses pageable host memory (memory.kind_pageable):
+/// the driver would stage it in silence. All references must outlive the provider. Thread-safe.
+[[nodiscard]] std::unique_ptr<core::Provider> make_host_provider(system::Host& host,
+                                                                 system::CudaContexts& contexts);
 
 }  // namespace nobounce::provider

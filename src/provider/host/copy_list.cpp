@@ -1,0 +1,172 @@
+// The copies of the host provider.
+#include "provider/host/copy_list.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace nobounce::provider::host {
+
+namespace {
+
+constexpr std::uint64_t piece_bytes_most = 256u << 20;
+/// A copy that runs when the deadline passes gets this long to end, so that its bytes are counted.
+constexpr std::uint64_t landing_grace_ns = 100'000'000;
+
+CopyEnds ends_of(const Segment& segment, std::uint64_t offset_bytes) {
+  CopyEnds ends;
+  if (const auto* host = std::get_if<HostMemory>(&segment.source)) {
+    ends.host = host->address + offset_bytes;
+  }
+  if (const auto* host = std::get_if<HostMemory>(&segment.target)) {
+    ends.host = host->address + offset_bytes;
+  }
+  if (const auto* gpu = std::get_if<GpuMemory>(&segment.source)) {
+    ends.gpu_source = gpu->address.plus(offset_bytes);
+  }
+  if (const auto* gpu = std::get_if<GpuMemory>(&segment.target)) {
+    ends.gpu_target = gpu->address.plus(offset_bytes);
+  }
+  return ends;
+}
+
+}  // namespace
+
+void CopyList::add(const core::Operation& operation, std::uint32_t gpu, CopyKind kind,
+                   std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  Job job;
+  job.operation = operation;
+  job.gpu = gpu;
+  job.kind = kind;
+  if (advance(job, now_ns)) {
+    complete(job);
+  } else {
+    jobs_.push_back(std::move(job));
+  }
+}
+
+void CopyList::refuse(core::OperationId id, Error error) {
+  const std::lock_guard lock(mutex_);
+  core::Completion completion;
+  completion.id = id;
+  completion.cause = error.cause;
+  completion.error = std::move(error);
+  completions_.push_back(std::move(completion));
+}
+
+bool CopyList::advance(std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < jobs_.size();) {
+    if (!advance(jobs_[i], now_ns)) {
+      ++i;
+      continue;
+    }
+    complete(jobs_[i]);
+    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return !completions_.empty();
+}
+
+bool CopyList::advance(Job& job, std::uint64_t now_ns) {
+  const std::uint64_t deadline_ns = job.operation.deadline_ns;
+  const bool late = deadline_ns != 0 && now_ns >= deadline_ns;
+  if (job.copy.on != nullptr) {
+    std::optional<Error> error;
+    const Landing landing = streams_.look(job.copy, error);
+    if (landing == Landing::flying) {
+      if (!late || now_ns < std::max(deadline_ns, job.started_ns) + landing_grace_ns) return false;
+      job.copy.on->broken = true;
+      stop(job, Cause::session_deadline_passed,
+           "the copy hangs; it may still reach its target later");
+      return true;
+    }
+    if (landing == Landing::landed) job.arrived_bytes += job.piece_bytes;
+    if (landing == Landing::failed) {
+      job.error = std::move(error);
+      job.stopped = true;
+    }
+  }
+  if (job.stopped || job.arrived_bytes == job.operation.segment.length_bytes) return true;
+  if (late) {
+    stop(job, Cause::session_deadline_passed, "the deadline passed");
+    return true;
+  }
+  launch(job, now_ns);
+  return job.stopped;
+}
+
+void CopyList::launch(Job& job, std::uint64_t now_ns) {
+  const Segment& segment = job.operation.segment;
+  job.piece_bytes = std::min(segment.length_bytes - job.arrived_bytes, piece_bytes_most);
+  Result<CopyInFlight> copy =
+      streams_.start(job.gpu, job.kind, ends_of(segment, job.arrived_bytes), job.piece_bytes);
+  if (!copy.ok()) {
+    job.error = std::move(copy).error();
+    job.stopped = true;
+    return;
+  }
+  job.copy = *copy;
+  job.started_ns = now_ns;
+}
+
+void CopyList::stop(Job& job, Cause cause, const char* detail) {
+  job.stopped = true;
+  if (job.error.has_value()) return;
+  job.error = Error{.origin = ErrorOrigin::session,
+                    .attempted = "copy between host and GPU memory",
+                    .cause = cause,
+                    .detail = detail};
+}
+
+void CopyList::complete(Job& job) {
+  core::Completion completion;
+  completion.id = job.operation.id;
+  completion.bytes[Carriage::direct] = job.arrived_bytes;
+  if (job.arrived_bytes > 0 && job.kind != CopyKind::inside_gpu) {
+    completion.link = Link::host_bridge;
+  }
+  completion.known = Known::claimed;
+  if (job.error.has_value()) completion.cause = job.error->cause;
+  completion.error = std::move(job.error);
+  completions_.push_back(std::move(completion));
+}
+
+std::size_t CopyList::take(std::span<core::Completion> completions) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t count = std::min(completions.size(), completions_.size());
+  const auto end = completions_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::move(completions_.begin(), end, completions.begin());
+  completions_.erase(completions_.begin(), end);
+  return count;
+}
+
+void CopyList::cancel(core::OperationId id) {
+  const std::lock_guard lock(mutex_);
+  for (Job& job : jobs_) {
+    if (job.operation.id != id) continue;
+    // All of it may be in flight already; then it ends as if nobody had asked.
+    if (job.arrived_bytes + job.piece_bytes == job.operation.segment.length_bytes) continue;
+    stop(job, Cause::session_cancelled, "the operation was cancelled");
+  }
+}
+
+void CopyList::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  for (Job& job : jobs_) {
+    if (job.arrived_bytes + job.piece_bytes == job.operation.segment.length_bytes) continue;
+    stop(job, Cause::session_cancelled, "the provider is being closed");
+  }
+}
+
+bool CopyList::idle() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty();
+}
+
+bool CopyList::release() {
+  const std::lock_guard lock(mutex_);
+  return streams_.release();
+}
+
+}  // namespace nobounce::provider::host

@@ -1,0 +1,58 @@
+// The copies of the host provider: each operation piece by piece, so that a deadline or a cancel
+// can stop it between.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/provider.hpp"
+#include "provider/host/copy_streams.hpp"
+
+namespace nobounce::provider::host {
+
+/// Thread-safe; its lock is held while the driver is asked about copies, never while one is waited
+/// for.
+class CopyList {
+ public:
+  explicit CopyList(system::CudaContexts& contexts) : streams_(contexts) {}
+
+  void add(const core::Operation& operation, std::uint32_t gpu, CopyKind kind,
+           std::uint64_t now_ns);
+  void refuse(core::OperationId id, Error error);
+  /// Looks at what runs and starts what can be started. True if a completion became ready.
+  [[nodiscard]] bool advance(std::uint64_t now_ns);
+  [[nodiscard]] std::size_t take(std::span<core::Completion> completions);
+  void cancel(core::OperationId id);
+  void cancel_all();
+  [[nodiscard]] bool idle() const;
+  bool release();
+
+ private:
+  struct Job {
+    core::Operation operation;
+    std::uint32_t gpu = 0;
+    CopyKind kind = CopyKind::to_gpu;
+    std::uint64_t arrived_bytes = 0;
+    std::uint64_t piece_bytes = 0;  ///< in flight
+    std::uint64_t started_ns = 0;   ///< of the piece in flight
+    CopyInFlight copy;
+    bool stopped = false;
+    std::optional<Error> error;
+  };
+
+  [[nodiscard]] bool advance(Job& job, std::uint64_t now_ns);  ///< true: it has ended
+  void launch(Job& job, std::uint64_t now_ns);
+  static void stop(Job& job, Cause cause, const char* detail);
+  void complete(Job& job);
+
+  mutable std::mutex mutex_;
+  CopyStreams streams_;
+  std::vector<Job> jobs_;
+  std::vector<core::Completion> completions_;
+};
+
+}  // namespace nobounce::provider::host
