@@ -8,9 +8,7 @@ namespace nobounce::session {
 
 inline void check(bool condition, const char* sentence) {
   if (condition) return;
-  std::fputs("nobounce: ", stderr);
-  std::fputs(sentence, stderr);
-  std::fputs("\n", stderr);
+  std::fprintf(stderr, "nobounce: %s\n", sentence);
   std::abort();
 }
 

@@ -178,6 +178,21 @@ void TransferState_::note_failure(const Pending& pending, const core::Completion
   }
 }
 
+void TransferState_::enforce_policy(const core::Completion& completion) {
+  const CarriageBytes& bytes = completion.bytes;
+  const std::uint64_t admitted = bytes[Carriage::direct] + bytes[Carriage::device_bounced];
+  if (options.policy != Policy::direct_required || admitted == bytes.total()) return;
+  if (first_error_.has_value()) return;
+  // Too late to refuse: the bytes have moved, and the receipt counts them as what they are.
+  first_error_ =
+      Error{.origin = ErrorOrigin::policy,
+            .attempted = describe_transfer(session, source, target) + " under direct_required",
+            .cause = completion.cause,
+            .detail = std::to_string(bytes.total() - admitted) +
+                      " bytes arrived, but not on a path that is known to be direct"};
+  stop_pending();
+}
+
 void TransferState_::on_completion(const core::Completion& completion) {
   const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& pending) {
     return pending.id == completion.id;
@@ -198,6 +213,7 @@ void TransferState_::on_completion(const core::Completion& completion) {
         receipt_.link = completion.link;
     }
     receipt_.add_cause(completion.cause);
+    enforce_policy(completion);
   }
   refill();
 }

@@ -50,6 +50,9 @@ struct TransferState_ : CompletionSink {
   void note_failure(const Pending& pending, const core::Completion& completion);
   [[nodiscard]] bool may_stage_instead(const core::Completion& completion,
                                        const Segment& segment) const;
+  /// What a provider moved otherwise than it was told to fails a transfer that requires the direct
+  /// path.
+  void enforce_policy(const core::Completion& completion);
   void finish();
   void stop_pending();
 
