@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@ struct BusAccount {
   std::vector<LinkBytes> links;
   std::uint64_t dram_bytes = 0;  ///< read and written, all nodes
   std::uint64_t lost_bytes = 0;
-  CarriageBytes arrived;  ///< how the target's bytes arrived
+  /// How the target's bytes arrived; empty where the target is gone (a file that was never put in
+  /// place).
+  std::optional<CarriageBytes> arrived;
 };
 
 /// Receipt and bus, carriage by carriage, then the flows, the DRAM and the links.

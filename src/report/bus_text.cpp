@@ -13,13 +13,16 @@ namespace {
 
 constexpr std::size_t number_columns = 17;
 
-std::string comparison(const BusAccount& account, const Receipt& receipt, Style style) {
+std::string comparison(const CarriageBytes& arrived, const Receipt& receipt, Style style) {
+  if (receipt.bytes.total() == 0 && arrived.total() == 0) {
+    return "  nothing arrived, and the receipt says so\n";
+  }
   std::string text = fmt::format("  {}{}{}\n", left("carriage", 18),
                                  right("receipt", number_columns), right("bus", number_columns));
   for (std::size_t i = 0; i < carriage_count; ++i) {
     const auto carriage = static_cast<Carriage>(i);
     const std::uint64_t said = receipt.bytes[carriage];
-    const std::uint64_t carried = account.arrived[carriage];
+    const std::uint64_t carried = arrived[carriage];
     if (said == 0 && carried == 0) continue;
     text +=
         fmt::format("  {}{}{}  {}\n", left(to_string(carriage), 18),
@@ -27,8 +30,6 @@ std::string comparison(const BusAccount& account, const Receipt& receipt, Style 
                     said == carried ? painted("equal", Paint::good, style)
                                     : painted("DIFFERENT", Paint::bad, style));
   }
-  if (receipt.bytes.total() == 0 && account.arrived.total() == 0)
-    text += "  nothing arrived, and the receipt says so\n";
   return text;
 }
 
@@ -37,7 +38,8 @@ std::string comparison(const BusAccount& account, const Receipt& receipt, Style 
 std::string bus_text(const BusAccount& account, const Receipt& receipt, Style style) {
   std::string text = painted("bus ledger", Paint::strong, style) +
                      "  of this transfer, kept by the software machine\n";
-  text += comparison(account, receipt, style);
+  text += account.arrived.has_value() ? comparison(*account.arrived, receipt, style)
+                                      : "  the target was not put in place: its bytes are gone\n";
   for (const BusAccount::Flow& flow : account.flows) {
     text += fmt::format("  {} B  {} -> {}, moved by {}\n", right(grouped(flow.bytes), 15),
                         flow.source, flow.target, flow.initiator);

@@ -1,0 +1,256 @@
+// The only file that knows CLI11: subcommands, options, help texts.
+#include "cli/arguments.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/quantity_argument.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+constexpr const char* description =
+    "Moves data between GPU memory and files, and tells how the bytes travelled: directly, or "
+    "staged\n"
+    "through host memory, and why. It never falls back in silence.";
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  nobounce check                              what direct storage needs, and what is missing "
+    "here\n"
+    "  nobounce copy model.bin gpu:0               a file into GPU memory, with a receipt\n"
+    "  nobounce topo --machine soft:workstation    the same program on a software machine, without "
+    "a GPU\n"
+    "\n"
+    "Exit codes: 0 done, 1 error, 2 usage, 3 refused by policy (check: unmet, staged or "
+    "degraded),\n"
+    "4 unknown (check), 128 + N ended by signal N.";
+
+constexpr const char* topo_footer =
+    "Examples:\n"
+    "  nobounce topo\n"
+    "  nobounce topo --machine soft:dgx\n"
+    "  nobounce topo --json > machine.json         edit it, then: --machine soft:machine.json";
+
+constexpr const char* check_footer =
+    "Rows: every GPU and every mount with a drive, reads and writes. Nothing is moved or changed.\n"
+    "Exit code, by the worst row: 1 broken or impossible, 3 unmet, staged or degraded, 4 unknown, "
+    "0.\n"
+    "Examples:\n"
+    "  nobounce check --path /data/model.bin --gpu 0\n"
+    "  nobounce check --machine soft:workstation --set /modules/nvidia_fs=false";
+
+constexpr const char* copy_footer =
+    "Places: a path or file:PATH, gpu:N (also gpu:UUID, gpu:BDF), host. A GPU or host in first "
+    "place holds\n"
+    "a seeded pattern of --length bytes. Three places make two hops with one receipt each.\n"
+    "A file appears whole or not at all, unless --in-place.\n"
+    "Exit code: 0 done as the policy allows, 3 refused by policy, 1 error, 2 usage.\n"
+    "Examples:\n"
+    "  nobounce copy model.bin gpu:0\n"
+    "  nobounce copy model.bin gpu:0 copy.bin --durable\n"
+    "  nobounce copy gpu:0 dump.bin --length 1GiB --policy direct_required\n"
+    "  nobounce copy model.bin gpu:0 --machine soft:workstation --ledger";
+
+constexpr const char* stat_footer =
+    "Examples:\n"
+    "  nobounce stat\n"
+    "  nobounce stat 4711 --json\n"
+    "  nobounce stat --prometheus > nobounce.prom";
+
+/// Option texts that still have to be read by our own parsers.
+struct RawTexts {
+  std::string policy = "direct_preferred";
+  std::string length;
+  std::string pinned;
+  std::string slot;
+  std::string deadline;
+  bool no_verify = false;
+  bool version = false;
+};
+
+void add_global_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--machine", arguments.machine.machine,
+                 "live | soft:NAME | soft:PATH (a software machine by name or description)")
+      ->type_name("MACHINE")
+      ->default_str("live");
+  app.add_option("--set", arguments.machine.settings,
+                 "change one field of the software machine, as /json/pointer=value; repeatable")
+      ->type_name("FIELD")
+      ->allow_extra_args(false);
+  app.add_option("--seed", arguments.machine.seed, "seed of the software machine and of patterns")
+      ->type_name("N");
+  app.add_flag("--deterministic", arguments.machine.deterministic,
+               "run the software machine on one thread, in an order set by --seed");
+  app.add_flag("--json", arguments.json, "print one versioned JSON document");
+  app.add_flag("--no-color", arguments.no_color, "never colour (NO_COLOR does the same)");
+}
+
+CLI::App* add_check(CLI::App& app, CheckArguments& check) {
+  CLI::App* command =
+      app.add_subcommand("check", "the preconditions of direct storage: met, unmet, unknown");
+  command->footer(check_footer);
+  command
+      ->add_option("--path", check.paths,
+                   "judge this file or directory instead of every mount; repeatable")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  command->add_option("--gpu", check.gpus, "judge this GPU only (N, UUID or BDF); repeatable")
+      ->type_name("GPU")
+      ->allow_extra_args(false);
+  command->add_flag("--all", check.all, "show what is met, too");
+  return command;
+}
+
+CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
+  CLI::App* command =
+      app.add_subcommand("copy", "move bytes from place to place, with one receipt per hop");
+  command->footer(copy_footer);
+  command->add_option("places", copy.places, "A B [C ...]")
+      ->required()
+      ->expected(2, 1 << 20)
+      ->type_name("PLACE");
+  command->add_option("--policy", raw.policy, "direct_required | direct_preferred | staged_only")
+      ->type_name("POLICY")
+      ->default_str(raw.policy);
+  command
+      ->add_option("--length", raw.length, "bytes of the pattern when the first place is no file")
+      ->type_name("SIZE")
+      ->default_str("256MiB");
+  command->add_option("--deadline", raw.deadline, "cancel a hop that takes longer")
+      ->type_name("SECONDS");
+  command->add_flag("--no-verify", raw.no_verify, "do not compare source and target afterwards");
+  command->add_flag("--durable", copy.durable,
+                    "a written file survives a power cut, with its name");
+  command->add_flag("--in-place", copy.in_place,
+                    "write into an existing file instead of replacing it whole");
+  command->add_flag("--ledger", copy.ledger,
+                    "print the bus ledger of the software machine beside each receipt");
+  command
+      ->add_option("--readers", copy.readers,
+                   "workers that read and write files when staging (0: by CPUs)")
+      ->type_name("N");
+  command->add_option("--pinned-bytes", raw.pinned, "bounce memory that staging may pin at most")
+      ->type_name("SIZE");
+  command->add_option("--slot-bytes", raw.slot, "size of one bounce slot")->type_name("SIZE");
+  return command;
+}
+
+CLI::App* add_stat(CLI::App& app, StatArguments& stat) {
+  CLI::App* command = app.add_subcommand("stat", "the ledgers of running sessions");
+  command->footer(stat_footer);
+  command->add_option("pid", stat.process_id, "of this process only")->type_name("PID");
+  command->add_flag("--prometheus", stat.prometheus,
+                    "print metrics in the text format of Prometheus");
+  return command;
+}
+
+Problem usage(std::string attempted, const Error& error, const char* command) {
+  Problem problem{error, exit_usage};
+  problem.error.attempted = std::move(attempted) + ": " + error.attempted;
+  if (problem.error.remedy.empty())
+    problem.error.remedy = std::string("nobounce ") + command + " --help";
+  return problem;
+}
+
+/// Reads one size option, if it was given.
+std::optional<Problem> read_size(const char* option, const std::string& text,
+                                 std::optional<std::uint64_t>& target) {
+  if (text.empty()) return std::nullopt;
+  const Result<std::uint64_t> size = parse_size(text);
+  if (!size.ok()) return usage(option, size.error(), "copy");
+  target = *size;
+  return std::nullopt;
+}
+
+std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& command,
+                                       CopyArguments& copy) {
+  const std::optional<Policy> policy = policy_from_string(raw.policy);
+  if (!policy.has_value()) {
+    return usage_problem("--policy", "there is no policy \"" + raw.policy + "\"",
+                         "direct_required, direct_preferred or staged_only");
+  }
+  copy.policy = *policy;
+  copy.verify = !raw.no_verify;
+  for (const char* option : {"--length", "--pinned-bytes", "--slot-bytes", "--deadline"}) {
+    const CLI::Option* given = command.get_option(option);
+    if (given->count() > 0 && given->results().front().empty()) {
+      return usage_problem(option, "its value is empty", "nobounce copy --help");
+    }
+  }
+  if (auto problem = read_size("--length", raw.length, copy.length_bytes)) return problem;
+  if (auto problem = read_size("--pinned-bytes", raw.pinned, copy.pinned_bytes)) return problem;
+  if (auto problem = read_size("--slot-bytes", raw.slot, copy.slot_bytes)) return problem;
+  if (!raw.deadline.empty()) {
+    const Result<std::uint64_t> deadline = parse_seconds(raw.deadline);
+    if (!deadline.ok()) return usage("--deadline", deadline.error(), "copy");
+    copy.deadline_ns = *deadline;
+  }
+  return std::nullopt;
+}
+
+std::string help_command(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? "nobounce --help" : "nobounce " + chosen.front()->get_name() + " --help";
+}
+
+}  // namespace
+
+ParsedArguments parse_arguments(int count, const char* const* values) {
+  Arguments arguments;
+  CheckArguments check;
+  CopyArguments copy;
+  StatArguments stat;
+  RawTexts raw;
+
+  CLI::App app(description, "nobounce");
+  app.footer(footer);
+  app.fallthrough();
+  app.require_subcommand(0, 1);
+  add_global_options(app, arguments);
+  app.add_flag("--version", raw.version, "print the version");
+  CLI::App* topo_command =
+      app.add_subcommand("topo", "the machine: tree, distances, best partners");
+  topo_command->footer(topo_footer);
+  const CLI::App* check_command = add_check(app, check);
+  const CLI::App* copy_command = add_copy(app, copy, raw);
+  const CLI::App* stat_command = add_stat(app, stat);
+
+  try {
+    app.parse(count, values);
+  } catch (const CLI::CallForHelp&) {
+    return HelpText{app.help()};
+  } catch (const CLI::ParseError& error) {
+    return usage_problem("read the command line", error.what(), help_command(app));
+  }
+  if (raw.version) {
+    arguments.command = VersionArguments{};
+  } else if (topo_command->parsed()) {
+    arguments.command = TopoArguments{};
+  } else if (check_command->parsed()) {
+    arguments.command = std::move(check);
+  } else if (copy_command->parsed()) {
+    if (auto problem = read_copy_texts(raw, *copy_command, copy)) return std::move(*problem);
+    arguments.command = std::move(copy);
+  } else if (stat_command->parsed()) {
+    arguments.command = stat;
+  } else {
+    return usage_problem("read the command line", "no command was given", "nobounce --help");
+  }
+  return arguments;
+}
+
+bool wants_json(int count, const char* const* values) {
+  for (int i = 1; i < count; ++i) {
+    const std::string_view value(values[i]);
+    if (value == "--") return false;
+    if (value == "--json") return true;
+  }
+  return false;
+}
+
+}  // namespace nobounce::cli

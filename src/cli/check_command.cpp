@@ -1,0 +1,152 @@
+// `nobounce check`: the preconditions of direct storage, pair by pair. Moves nothing.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nobounce/session.hpp>
+#include "cli/check_rows.hpp"
+#include "cli/commands.hpp"
+#include "cli/place_argument.hpp"
+#include "judge/path.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+/// A path to judge and the mount it lies on.
+struct Subject {
+  std::string probe;  ///< what the session is asked about
+  std::string shown;
+  const Mount* mount = nullptr;
+};
+
+std::string inside(const std::string& directory, const char* name) {
+  return directory.back() == '/' ? directory + name : directory + "/" + name;
+}
+
+/// Every mount with a drive is asked about a file that would be created in it.
+std::vector<Subject> subjects_of_mounts(const Machine& machine) {
+  std::vector<Subject> subjects;
+  for (const Mount& mount : machine.mounts) {
+    if (!drive_of(machine, mount).has_value()) continue;
+    subjects.push_back({inside(mount.point, ".nobounce-check"), mount.point, &mount});
+  }
+  return subjects;
+}
+
+Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::Host& host,
+                                                const std::vector<std::string>& paths) {
+  std::vector<Subject> subjects;
+  for (const std::string& path : paths) {
+    if (path.empty()) return usage_problem("read --path", "it is empty", "nobounce check --help");
+    // A path that does not exist yet lies where its directory does.
+    Result<std::string> real = host.storage().real_path(path);
+    if (!real.ok()) {
+      const std::size_t slash = path.rfind('/');
+      const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+      real = host.storage().real_path(directory);
+      if (!real.ok()) return Problem{std::move(real).error()};
+      real = inside(*real, "");
+      real = *real + path.substr(slash == std::string::npos ? 0 : slash + 1);
+    } else if (const auto status = host.storage().status_of(*real);
+               status.ok() && status->type == system::FileType::directory) {
+      real = inside(*real, ".nobounce-check");
+    }
+    subjects.push_back({*real, path, mount_of(machine, *real)});
+  }
+  return subjects;
+}
+
+Attempt<std::vector<std::uint32_t>> gpus_of(const Machine& machine,
+                                            const std::vector<std::string>& names) {
+  std::vector<std::uint32_t> gpus;
+  for (const std::string& name : names) {
+    const bool prefixed = name.compare(0, 4, "gpu:") == 0;
+    Result<std::uint32_t> gpu = resolve_gpu(machine, prefixed ? name : "gpu:" + name);
+    if (!gpu.ok()) return Problem{std::move(gpu).error()};
+    gpus.push_back(*gpu);
+  }
+  if (names.empty()) {
+    for (std::uint32_t i = 0; i < machine.gpus.size(); ++i) gpus.push_back(i);
+  }
+  return gpus;
+}
+
+Attempt<report::CheckRow> check_pair(Session& session, const Subject& subject, std::uint32_t gpu,
+                                     bool writing) {
+  const Machine& machine = session.machine();
+  Result<std::vector<Finding>> findings = session.check_storage(subject.probe, gpu, writing);
+  if (!findings.ok()) return Problem{std::move(findings).error()};
+  StorageRowSubject row{.medium = "file:" + subject.shown,
+                        .gpu = "gpu:" + std::to_string(gpu),
+                        .path = subject.shown,
+                        .writing = writing};
+  std::vector<Cause> degraded_causes;
+  if (subject.mount != nullptr) {
+    if (const auto drive = drive_of(machine, *subject.mount)) {
+      const DeviceRef device{DeviceRef::Kind::drive, static_cast<std::uint16_t>(*drive)};
+      row.medium = device_name(machine, device);
+      degraded_causes = judge::judge_path(machine, device, gpu, {}).degraded_causes;
+    }
+  }
+  return storage_row(row, std::move(findings).value(), std::move(degraded_causes));
+}
+
+Attempt<std::vector<report::CheckRow>> all_rows(Session& session, system::Host& host,
+                                                const CheckArguments& arguments) {
+  const Machine& machine = session.machine();
+  Attempt<std::vector<std::uint32_t>> gpus = gpus_of(machine, arguments.gpus);
+  if (auto* problem = std::get_if<Problem>(&gpus)) return std::move(*problem);
+  Attempt<std::vector<Subject>> subjects =
+      arguments.paths.empty() ? Attempt<std::vector<Subject>>(subjects_of_mounts(machine))
+                              : subjects_of_paths(machine, host, arguments.paths);
+  if (auto* problem = std::get_if<Problem>(&subjects)) return std::move(*problem);
+  std::vector<report::CheckRow> rows;
+  for (const std::uint32_t gpu : std::get<std::vector<std::uint32_t>>(gpus)) {
+    for (const Subject& subject : std::get<std::vector<Subject>>(subjects)) {
+      for (const bool writing : {false, true}) {
+        Attempt<report::CheckRow> row = check_pair(session, subject, gpu, writing);
+        if (auto* problem = std::get_if<Problem>(&row)) return std::move(*problem);
+        rows.push_back(std::get<report::CheckRow>(std::move(row)));
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+int run_check(CommandContext& context, const CheckArguments& arguments) {
+  SessionOptions options;
+  options.publish_ledger = false;
+  options.warn_on_close = false;
+  Result<Session> session = Session::open(*context.machine.host, options);
+  if (!session.ok()) return context.console.problem({std::move(session).error()});
+  report::CheckReport report{.machine = context.machine.label, .rows = {}};
+  if (session->machine().gpus.empty()) {
+    report.rows.push_back(no_gpu_row());
+  } else {
+    Attempt<std::vector<report::CheckRow>> rows =
+        all_rows(*session, *context.machine.host, arguments);
+    if (const auto* problem = std::get_if<Problem>(&rows)) return context.console.problem(*problem);
+    report.rows = std::get<std::vector<report::CheckRow>>(std::move(rows));
+  }
+  if (report.rows.empty()) {
+    return context.console.problem(
+        {Error{.origin = ErrorOrigin::input,
+               .attempted = "check every mount",
+               .detail = "no mount of this machine lies on a drive that could be found",
+               .remedy = "nobounce check --path FILE"},
+         exit_unknown});
+  }
+  if (context.console.json()) {
+    context.console.document(report::check_json(report));
+  } else {
+    const report::Style style = context.console.style();
+    context.console.text(report::banner(report.machine, style));
+    context.console.text(report::check_text(report, {.met_findings_too = arguments.all}, style));
+  }
+  return check_exit_code(report.rows);
+}
+
+}  // namespace nobounce::cli

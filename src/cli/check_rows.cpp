@@ -1,0 +1,107 @@
+// Rows of the preconditions table.
+#include "cli/check_rows.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/exit_code.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+std::vector<Cause> causes_in(const std::vector<Finding>& findings, FindingState state) {
+  std::vector<Cause> causes;
+  for (const Finding& finding : findings) {
+    if (finding.state != state) continue;
+    if (std::find(causes.begin(), causes.end(), finding.cause) == causes.end())
+      causes.push_back(finding.cause);
+  }
+  return causes;
+}
+
+/// How bad a row is, best first; the exit codes are not in that order.
+int badness(const report::CheckRow& row) {
+  switch (row.verdict) {
+    case Verdict::broken:
+    case Verdict::impossible:
+      return 3;
+    case Verdict::staged:
+    case Verdict::degraded:
+      return 2;
+    case Verdict::unknown:
+      return 1;
+    case Verdict::direct:
+      return 0;
+  }
+  return 3;
+}
+
+}  // namespace
+
+report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Finding> findings,
+                             std::vector<Cause> degraded_causes) {
+  report::CheckRow row;
+  row.member = Member::storage;
+  row.source = subject.writing ? subject.gpu : subject.medium;
+  row.target = subject.writing ? subject.medium : subject.gpu;
+  row.direction = subject.writing ? "write" : "read";
+  row.path = subject.path;
+  row.findings = std::move(findings);
+  std::vector<Cause> unmet = causes_in(row.findings, FindingState::unmet);
+  std::vector<Cause> unknown = causes_in(row.findings, FindingState::unknown);
+  if (!unmet.empty()) {
+    row.state = FindingState::unmet;
+    row.verdict = Verdict::staged;
+    row.causes = std::move(unmet);
+    return row;
+  }
+  row.degraded = !degraded_causes.empty();
+  if (!unknown.empty()) {
+    row.state = FindingState::unknown;
+    row.verdict = Verdict::unknown;
+    row.causes = std::move(unknown);
+    return row;
+  }
+  row.state = FindingState::met;
+  row.verdict = row.degraded ? Verdict::degraded : Verdict::direct;
+  row.causes = std::move(degraded_causes);
+  return row;
+}
+
+report::CheckRow no_gpu_row() {
+  report::CheckRow row;
+  row.member = Member::storage;
+  row.source = "drive:*";
+  row.target = "gpu:*";
+  row.direction = "read";
+  row.state = FindingState::unmet;
+  row.verdict = Verdict::impossible;
+  row.causes = {Cause::machine_no_gpu};
+  row.findings.push_back(
+      {.cause = Cause::machine_no_gpu,
+       .subject = "gpu:*",
+       .state = FindingState::unmet,
+       .observed = "no GPU was found on this machine",
+       .needed = "an NVIDIA GPU and its driver",
+       .remedy = "nobounce check --machine soft:workstation shows what a machine with GPUs answers",
+       .source = "/sys/bus/pci/devices, NVML"});
+  return row;
+}
+
+int check_exit_code(const std::vector<report::CheckRow>& rows) {
+  int worst = 0;
+  for (const report::CheckRow& row : rows) worst = std::max(worst, badness(row));
+  switch (worst) {
+    case 0:
+      return exit_done;
+    case 1:
+      return exit_unknown;
+    case 2:
+      return exit_refused;
+    default:
+      return exit_error;
+  }
+}
+
+}  // namespace nobounce::cli

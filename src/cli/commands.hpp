@@ -1,0 +1,25 @@
+// The commands: arguments in, report out, exit code back.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "cli/console.hpp"
+#include "cli/machine_argument.hpp"
+
+namespace nobounce::cli {
+
+/// What every command is handed.
+struct CommandContext {
+  Console& console;
+  OpenMachine& machine;
+  std::uint64_t seed = 1;
+};
+
+[[nodiscard]] int run_topo(CommandContext& context, const TopoArguments& arguments);
+[[nodiscard]] int run_check(CommandContext& context, const CheckArguments& arguments);
+[[nodiscard]] int run_copy(CommandContext& context, const CopyArguments& arguments);
+[[nodiscard]] int run_stat(CommandContext& context, const StatArguments& arguments);
+
+/// Needs no machine.
+[[nodiscard]] int run_version(Console& console);
+
+}  // namespace nobounce::cli

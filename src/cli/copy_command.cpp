@@ -1,0 +1,69 @@
+// `nobounce copy`: moves bytes and prints the receipts.
+#include <utility>
+#include <vector>
+
+#include <nobounce/session.hpp>
+#include "cli/commands.hpp"
+#include "cli/copy_run.hpp"
+#include "report/receipt_report.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+std::optional<Problem> check_options(const CommandContext& context,
+                                     const CopyArguments& arguments) {
+  if (!arguments.ledger) return std::nullopt;
+  if (context.machine.soft == nullptr) {
+    return usage_problem("read --ledger", "only a software machine keeps a bus ledger",
+                         "--ledger together with --machine soft:workstation");
+  }
+  if (context.console.json()) {
+    return usage_problem("read --ledger with --json", "the bus ledger is printed as text only",
+                         "leave out one of them");
+  }
+  return std::nullopt;
+}
+
+SessionOptions session_options(const CopyArguments& arguments) {
+  SessionOptions options;
+  options.pinned_bytes_max = arguments.pinned_bytes.value_or(options.pinned_bytes_max);
+  options.slot_bytes = arguments.slot_bytes.value_or(options.slot_bytes);
+  options.readers = arguments.readers;
+  options.warn_on_close = false;  // the receipt says it already
+  return options;
+}
+
+/// The document of a run that did not end well: a refusal is told by its receipt, everything else
+/// is an error.
+int print_problem(CommandContext& context, const Problem& problem,
+                  const std::vector<report::NamedReceipt>& receipts) {
+  if (!context.console.json()) return context.console.problem(problem);
+  if (problem.exit_code == exit_refused && !receipts.empty()) {
+    context.console.document(report::receipts_json(receipts));
+    return problem.exit_code;
+  }
+  std::vector<core::Json> documents;
+  for (const report::NamedReceipt& receipt : receipts)
+    documents.push_back(report::receipt_json(receipt));
+  return context.console.problem(problem, std::move(documents));
+}
+
+}  // namespace
+
+int run_copy(CommandContext& context, const CopyArguments& arguments) {
+  if (auto problem = check_options(context, arguments)) return context.console.problem(*problem);
+  Result<Session> session = Session::open(*context.machine.host, session_options(arguments));
+  if (!session.ok()) return context.console.problem({std::move(session).error()});
+  CopyRun run(context, arguments, *session);
+  if (auto problem = run.prepare()) return context.console.problem(*problem);
+  if (!context.console.json()) {
+    context.console.text(report::banner(context.machine.label, context.console.style()));
+  }
+  const std::optional<Problem> problem = run.run();
+  if (problem.has_value()) return print_problem(context, *problem, run.receipts());
+  if (context.console.json()) context.console.document(report::receipts_json(run.receipts()));
+  return exit_done;
+}
+
+}  // namespace nobounce::cli

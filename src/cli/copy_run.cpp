@@ -1,0 +1,212 @@
+// Moves hop by hop: transfer, account of the bus, comparison, commit, receipt. In that order, so
+// that a wrong file never replaces a good one and nothing is called durable before it is.
+#include "cli/copy_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/progress.hpp"
+#include "report/bus_report.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+constexpr std::uint64_t default_length_bytes = 256ULL << 20;
+constexpr std::uint64_t look_interval_ns = 100ULL * 1000 * 1000;
+
+Problem problem_from(Error error) {
+  const int exit_code = error.origin == ErrorOrigin::policy ? exit_refused : exit_error;
+  return Problem{std::move(error), exit_code};
+}
+
+}  // namespace
+
+CopyRun::CopyRun(CommandContext& context, const CopyArguments& arguments, Session& session)
+    : context_(context), arguments_(arguments), session_(session) {}
+
+std::string CopyRun::label_of(std::size_t index) const {
+  return stops_[index].argument.text + " -> " + stops_[index + 1].argument.text;
+}
+
+std::optional<Problem> CopyRun::interrupted() const {
+  const int number = interrupts_.signal();
+  if (number == 0) return std::nullopt;
+  return Problem{Error{.origin = ErrorOrigin::session,
+                       .attempted = "copy",
+                       .cause = Cause::session_cancelled,
+                       .detail = "interrupted by signal " + std::to_string(number),
+                       .remedy = "run it again; a file that was to be replaced is as it was"},
+                 exit_signal_base + number};
+}
+
+std::optional<Problem> CopyRun::allocate(Stop& stop) {
+  // Memory of no bytes cannot be had; the place handed to the transfer is still empty.
+  const std::uint64_t length = std::max<std::uint64_t>(length_bytes_, 1);
+  Result<Region> region = stop.argument.kind == PlaceArgument::Kind::gpu
+                              ? session_.allocate(stop.gpu, length)
+                              : session_.allocate_host(length);
+  if (!region.ok()) return problem_from(std::move(region).error());
+  stop.region.emplace(std::move(region).value());
+  return std::nullopt;
+}
+
+std::optional<Problem> CopyRun::prepare() {
+  for (const std::string& text : arguments_.places) {
+    Result<PlaceArgument> place = parse_place(text);
+    if (!place.ok()) return Problem{std::move(place).error(), exit_usage};
+    stops_.push_back({std::move(place).value(), 0, std::nullopt});
+  }
+  for (Stop& stop : stops_) {
+    if (stop.argument.kind != PlaceArgument::Kind::gpu) continue;
+    const Result<std::uint32_t> gpu = resolve_gpu(session_.machine(), stop.argument.text);
+    if (!gpu.ok()) return Problem{gpu.error()};
+    stop.gpu = *gpu;
+  }
+  const Stop& first = stops_.front();
+  if (first.argument.kind == PlaceArgument::Kind::file) {
+    if (arguments_.length_bytes.has_value()) {
+      return usage_problem("copy " + first.argument.text,
+                           "--length is for patterns; a file has a length of its own",
+                           "leave out --length");
+    }
+    Result<File> file = session_.open_file(first.argument.text);
+    if (!file.ok()) return problem_from(std::move(file).error());
+    length_bytes_ = file->length_bytes();
+    first_file_.emplace(std::move(file).value());
+  } else {
+    length_bytes_ = arguments_.length_bytes.value_or(default_length_bytes);
+  }
+  for (Stop& stop : stops_) {
+    if (stop.argument.kind == PlaceArgument::Kind::file) continue;
+    if (auto problem = allocate(stop)) return problem;
+  }
+  if (stops_.front().region.has_value() && length_bytes_ > 0) {
+    const Status filled =
+        session_.fill_pattern(stops_.front().region->place(0, length_bytes_), context_.seed);
+    if (!filled.ok()) return problem_from(filled.error());
+  }
+  return interrupted();
+}
+
+std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
+  Stop& source = stops_[index];
+  Stop& target = stops_[index + 1];
+  if (source.argument.kind == PlaceArgument::Kind::file) {
+    if (index == 0) {
+      hop.source_file = std::move(first_file_);
+      first_file_.reset();
+    } else {
+      Result<File> file = session_.open_file(source.argument.text);
+      if (!file.ok()) return problem_from(std::move(file).error());
+      hop.source_file.emplace(std::move(file).value());
+    }
+    hop.source = hop.source_file->place(0, length_bytes_);
+    hop.source_path = source.argument.text;
+  } else {
+    hop.source = source.region->place(0, length_bytes_);
+  }
+  if (target.argument.kind == PlaceArgument::Kind::file) {
+    Result<File> file = session_.open_file(
+        target.argument.text, {.mode = arguments_.in_place ? FileMode::in_place : FileMode::replace,
+                               .length_bytes = length_bytes_});
+    if (!file.ok()) return problem_from(std::move(file).error());
+    hop.target_file.emplace(std::move(file).value());
+    hop.target = hop.target_file->place(0, length_bytes_);
+    hop.target_path = target.argument.text;
+  } else {
+    hop.target = target.region->place(0, length_bytes_);
+  }
+  return std::nullopt;
+}
+
+Outcome CopyRun::wait_for(Transfer& transfer, const std::string& label) {
+  Progress progress(context_.console, label, length_bytes_);
+  bool cancelled = false;
+  while (true) {
+    std::optional<Outcome> outcome = transfer.wait(look_interval_ns);
+    if (outcome.has_value()) return *std::move(outcome);
+    progress.show(transfer.progress_bytes());
+    if (!cancelled && interrupts_.signal() != 0) {
+      transfer.cancel();
+      cancelled = true;
+    }
+  }
+}
+
+std::optional<Problem> CopyRun::verify(const Hop& hop, report::NamedReceipt& receipt) {
+  Progress progress(context_.console, receipt.source + " -> " + receipt.target, length_bytes_);
+  progress.show_phase("comparing");
+  const Result<std::string> source = session_.checksum(hop.source);
+  if (!source.ok()) return problem_from(source.error());
+  const Result<std::string> target = session_.checksum(hop.target);
+  if (!target.ok()) return problem_from(target.error());
+  receipt.verified = *source == *target;
+  if (*receipt.verified) return std::nullopt;
+  const bool kept = hop.target_file.has_value() && !hop.target_file->written_in_place();
+  return Problem{Error{
+      .origin = ErrorOrigin::session,
+      .attempted = "compare " + receipt.source + " with " + receipt.target,
+      .detail =
+          "THE BYTES DIFFER: checksum " + *source + " at the source, " + *target + " at the target",
+      .remedy = kept
+                    ? "the target file is as it was; run it again with --policy staged_only to see "
+                      "whether the direct path is at fault"
+                    : "do not use the target; run it again with --policy staged_only to see "
+                      "whether the direct path is at fault"}};
+}
+
+std::optional<Problem> CopyRun::commit(Hop& hop, report::NamedReceipt& receipt) {
+  if (!hop.target_file.has_value()) return std::nullopt;
+  const Status committed = hop.target_file->commit(arguments_.durable);
+  if (!committed.ok()) return problem_from(committed.error());
+  receipt.receipt.durable = arguments_.durable;
+  return std::nullopt;
+}
+
+Problem CopyRun::problem_of(const Outcome& outcome) const {
+  if (auto problem = interrupted()) return *std::move(problem);
+  return problem_from(*outcome.error);
+}
+
+std::optional<Problem> CopyRun::move(std::size_t index) {
+  Hop hop;
+  if (auto problem = open_ends(index, hop)) return problem;
+  std::optional<BusWatch> bus;
+  if (arguments_.ledger) bus.emplace(*context_.machine.soft);
+  Result<Transfer> transfer = session_.start(
+      hop.source, hop.target, {.policy = arguments_.policy, .deadline_ns = arguments_.deadline_ns});
+  if (!transfer.ok()) return problem_from(std::move(transfer).error());
+  const Outcome outcome = wait_for(*transfer, label_of(index));
+  std::optional<report::BusAccount> account;
+  if (bus.has_value()) account = bus->account();
+
+  report::NamedReceipt receipt{.receipt = outcome.receipt,
+                               .source = session_.name_of(outcome.receipt.source),
+                               .target = session_.name_of(outcome.receipt.target),
+                               .machine = context_.machine.label,
+                               .verified = std::nullopt};
+  std::optional<Problem> problem;
+  if (!outcome.ok()) problem = problem_of(outcome);
+  if (!problem && arguments_.verify) problem = verify(hop, receipt);
+  if (!problem) problem = interrupted();
+  if (!problem) problem = commit(hop, receipt);
+  receipts_.push_back(receipt);
+  if (context_.console.json()) return problem;
+  if (receipts_.size() > 1) context_.console.text("\n");
+  context_.console.text(report::receipt_text(receipt, context_.console.style()));
+  if (account.has_value()) {
+    account->arrived = bus->arrived(hop.target, hop.target_path, hop.source, hop.source_path);
+    context_.console.text(report::bus_text(*account, receipt.receipt, context_.console.style()));
+  }
+  return problem;
+}
+
+std::optional<Problem> CopyRun::run() {
+  for (std::size_t index = 0; index + 1 < stops_.size(); ++index) {
+    if (auto problem = move(index)) return problem;
+  }
+  return std::nullopt;
+}
+
+}  // namespace nobounce::cli

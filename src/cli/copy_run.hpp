@@ -1,0 +1,70 @@
+// One `copy`: its places, its hops, their receipts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nobounce/session.hpp>
+#include "cli/bus_account.hpp"
+#include "cli/commands.hpp"
+#include "cli/place_argument.hpp"
+#include "report/receipt_report.hpp"
+#include "system/terminal.hpp"
+
+namespace nobounce::cli {
+
+/// Must be gone before the session. Places that are memory live as long as the run: what one hop
+/// wrote, the next reads.
+class CopyRun {
+ public:
+  CopyRun(CommandContext& context, const CopyArguments& arguments, Session& session);
+
+  /// Resolves places, opens the first, allocates memory, fills the pattern. Nothing was written yet
+  /// if it fails.
+  [[nodiscard]] std::optional<Problem> prepare();
+
+  /// Hops until one fails. Prints each receipt as text; with --json nothing.
+  [[nodiscard]] std::optional<Problem> run();
+
+  [[nodiscard]] const std::vector<report::NamedReceipt>& receipts() const { return receipts_; }
+
+ private:
+  struct Stop {
+    PlaceArgument argument;
+    std::uint32_t gpu = 0;
+    std::optional<Region> region;  ///< of memory places
+  };
+  /// The two ends of a hop. Files are open as long as it lives.
+  struct Hop {
+    std::optional<File> source_file;
+    std::optional<File> target_file;
+    Place source;
+    Place target;
+    std::string source_path;
+    std::string target_path;
+  };
+
+  [[nodiscard]] std::optional<Problem> allocate(Stop& stop);
+  [[nodiscard]] std::optional<Problem> open_ends(std::size_t index, Hop& hop);
+  [[nodiscard]] std::optional<Problem> move(std::size_t index);
+  [[nodiscard]] Outcome wait_for(Transfer& transfer, const std::string& label);
+  /// Compares the ends; sets `verified`.
+  [[nodiscard]] std::optional<Problem> verify(const Hop& hop, report::NamedReceipt& receipt);
+  [[nodiscard]] std::optional<Problem> commit(Hop& hop, report::NamedReceipt& receipt);
+  [[nodiscard]] std::optional<Problem> interrupted() const;
+  [[nodiscard]] Problem problem_of(const Outcome& outcome) const;
+  [[nodiscard]] std::string label_of(std::size_t index) const;
+
+  CommandContext& context_;
+  const CopyArguments& arguments_;
+  Session& session_;
+  system::InterruptWatch interrupts_;
+  std::vector<Stop> stops_;
+  std::optional<File> first_file_;
+  std::uint64_t length_bytes_ = 0;
+  std::vector<report::NamedReceipt> receipts_;
+};
+
+}  // namespace nobounce::cli

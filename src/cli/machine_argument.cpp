@@ -1,0 +1,105 @@
+// Opens the machine that was asked for.
+#include "cli/machine_argument.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nobounce/software_machine.hpp>
+#include "core/machine_json.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+constexpr const char* machine_remedy =
+    "--machine live, --machine soft:NAME or --machine soft:PATH (a path holds a / or ends in "
+    ".json)";
+
+bool starts_with(std::string_view text, std::string_view head) {
+  return text.substr(0, head.size()) == head;
+}
+
+bool looks_like_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos ||
+         (text.size() > 5 && text.substr(text.size() - 5) == ".json");
+}
+
+/// The description in a file; relative paths are seen from the working directory.
+Attempt<Machine> machine_from_file(const std::string& path, system::Host& live) {
+  std::string absolute = path;
+  if (absolute.front() != '/') {
+    Result<std::string> real = live.storage().real_path(path);
+    if (!real.ok()) return Problem{std::move(real).error()};
+    absolute = std::move(real).value();
+  }
+  Result<std::string> text = live.files().read(absolute);
+  if (!text.ok()) return Problem{std::move(text).error()};
+  Result<Machine> machine = core::machine_from_text(*text, path);
+  if (!machine.ok()) return Problem{std::move(machine).error()};
+  return std::move(machine).value();
+}
+
+Attempt<Machine> described_machine(const std::string& name, system::Host& live) {
+  if (name.empty())
+    return usage_problem("read --machine soft:", "it names no software machine", machine_remedy);
+  const std::vector<std::string> known = software_machine_names();
+  const bool built_in = std::find(known.begin(), known.end(), name) != known.end();
+  if (!built_in && looks_like_path(name)) return machine_from_file(name, live);
+  Result<Machine> machine = software_machine_description(name);
+  if (!machine.ok()) return Problem{std::move(machine).error(), exit_usage};
+  return std::move(machine).value();
+}
+
+Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, system::Host& live) {
+  Attempt<Machine> described = described_machine(selection.machine.substr(5), live);
+  if (auto* problem = std::get_if<Problem>(&described)) return std::move(*problem);
+  std::vector<core::MachineSetting> settings;
+  for (const std::string& text : selection.settings) {
+    Result<core::MachineSetting> setting = core::parse_setting(text);
+    if (!setting.ok()) return Problem{std::move(setting).error(), exit_usage};
+    settings.push_back(std::move(setting).value());
+  }
+  Result<Machine> machine = core::apply_settings(std::get<Machine>(described), settings);
+  if (!machine.ok()) return Problem{std::move(machine).error(), exit_usage};
+  fabric::SoftOptions options;
+  options.deterministic = selection.deterministic;
+  options.seed = selection.seed.value_or(options.seed);
+  Result<std::unique_ptr<fabric::SoftHost>> soft = fabric::SoftHost::create(*machine, options);
+  if (!soft.ok()) return Problem{std::move(soft).error()};
+  OpenMachine opened;
+  opened.soft = soft->get();
+  opened.host = HostPointer(std::move(soft).value().release());
+  opened.label = {std::string(to_string(opened.host->kind())), std::string(opened.host->name())};
+  return opened;
+}
+
+}  // namespace
+
+Attempt<OpenMachine> open_machine(const MachineSelection& selection, system::Host& live) {
+  if (starts_with(selection.machine, "soft:")) return open_software_machine(selection, live);
+  if (starts_with(selection.machine, "recorded:")) {
+    return usage_problem("open " + selection.machine, "this version cannot read recordings yet",
+                         machine_remedy);
+  }
+  if (selection.machine != "live") {
+    return usage_problem("read --machine", "there is no machine \"" + selection.machine + "\"",
+                         machine_remedy);
+  }
+  if (!selection.settings.empty()) {
+    return usage_problem("read --set " + selection.settings.front(), "a live machine is what it is",
+                         "--set together with --machine soft:NAME");
+  }
+  if (selection.deterministic) {
+    return usage_problem("read --deterministic", "a live machine runs in its own order",
+                         "--deterministic together with --machine soft:NAME");
+  }
+  OpenMachine opened;
+  opened.host = live_host();
+  opened.label = {std::string(to_string(opened.host->kind())), std::string(opened.host->name())};
+  return opened;
+}
+
+}  // namespace nobounce::cli

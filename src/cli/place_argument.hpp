@@ -1,0 +1,27 @@
+// Places as the command line names them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nobounce/machine.hpp>
+#include <nobounce/result.hpp>
+
+namespace nobounce::cli {
+
+struct PlaceArgument {
+  enum class Kind : std::uint8_t { file, gpu, host };
+  Kind kind = Kind::file;
+  std::string text;  ///< of a file its path, of a GPU `gpu:N`, `gpu:UUID` or `gpu:BDF`
+};
+
+/// `file:PATH`, `gpu:...`, `host`; anything else is a path. Origin input for kinds of places that
+/// are not built yet.
+[[nodiscard]] Result<PlaceArgument> parse_place(std::string_view text);
+
+/// The index of a GPU place on this machine. Without any GPU: cause machine.no_gpu. The error names
+/// what exists.
+[[nodiscard]] Result<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name);
+
+}  // namespace nobounce::cli

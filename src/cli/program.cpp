@@ -1,0 +1,67 @@
+// Parses, opens the machine, runs one command.
+#include "cli/program.hpp"
+
+#include <variant>
+
+#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/machine_argument.hpp"
+#include "system/terminal.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+ConsoleOptions console_options(bool json, bool no_color, system::Host& live) {
+  const bool colour = !no_color && !json && live.environment().get("NO_COLOR").value_or("").empty();
+  const bool terminal_error = system::is_terminal(system::StandardStream::error);
+  return {.json = json,
+          .colour_output = colour && system::is_terminal(system::StandardStream::output),
+          .colour_error = colour && terminal_error,
+          .progress = terminal_error};
+}
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+int run_command(const Arguments& arguments, Console& console, system::Host& live) {
+  if (std::holds_alternative<VersionArguments>(arguments.command)) return run_version(console);
+  Attempt<OpenMachine> opened = open_machine(arguments.machine, live);
+  if (const auto* problem = std::get_if<Problem>(&opened)) return console.problem(*problem);
+  CommandContext context{console, std::get<OpenMachine>(opened),
+                         arguments.machine.seed.value_or(1)};
+  return std::visit(
+      Overloaded{[&](const VersionArguments&) { return exit_done; },
+                 [&](const TopoArguments& topo) { return run_topo(context, topo); },
+                 [&](const CheckArguments& check) { return run_check(context, check); },
+                 [&](const CopyArguments& copy) { return run_copy(context, copy); },
+                 [&](const StatArguments& stat) { return run_stat(context, stat); }},
+      arguments.command);
+}
+
+}  // namespace
+
+int run_program(int count, const char* const* values) {
+  const HostPointer live = live_host();
+  const ParsedArguments parsed = parse_arguments(count, values);
+  const auto* arguments = std::get_if<Arguments>(&parsed);
+  const bool json = arguments != nullptr ? arguments->json : wants_json(count, values);
+  Console console(console_options(json, arguments != nullptr && arguments->no_color, *live));
+  int exit_code = exit_done;
+  if (const auto* help = std::get_if<HelpText>(&parsed)) {
+    console.text(help->text);
+  } else if (const auto* problem = std::get_if<Problem>(&parsed)) {
+    exit_code = console.problem(*problem);
+  } else {
+    exit_code = run_command(*arguments, console, *live);
+  }
+  if (!console.finish() && exit_code == exit_done) exit_code = exit_error;
+  return exit_code;
+}
+
+}  // namespace nobounce::cli

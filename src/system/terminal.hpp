@@ -1,0 +1,26 @@
+// What a command line program asks of the process around it: is this a terminal, did somebody press
+// Ctrl-C?
+#pragma once
+
+#include <cstdint>
+
+namespace nobounce::system {
+
+enum class StandardStream : std::uint8_t { output, error };
+
+[[nodiscard]] bool is_terminal(StandardStream stream);
+
+/// While one lives, the first SIGINT or SIGTERM is noted instead of ending the process; a second
+/// one ends it as usual. At most one at a time per process. `signal()` is safe from any thread.
+class InterruptWatch {
+ public:
+  InterruptWatch();
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+  ~InterruptWatch();
+
+  /// The number of the signal that came, 0 if none did.
+  [[nodiscard]] int signal() const;
+};
+
+}  // namespace nobounce::system
