@@ -127,7 +127,7 @@ void add_mounts(FileTree& tree, const Machine& machine) {
     if (const std::optional<std::uint32_t> drive = drive_of(machine, mount)) {
       const Drive& under = machine.drives[*drive];
       device = std::to_string(under.major) + ':' + std::to_string(under.minor);
-      source = under.driver == "nfs" ? under.name + ":/export" : "/dev/" + under.name;
+      source = is_network_file_system(under) ? under.name + ":/export" : "/dev/" + under.name;
     }
     const SplitOptions options = split_options(mount.options);
     const std::string point = octal_escaped(mount.point);

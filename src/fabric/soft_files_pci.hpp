@@ -48,6 +48,9 @@ struct PciFunction {
 /// Whether a drive is a PCI function of its own.
 [[nodiscard]] bool is_pci_drive(const Drive& drive);
 
+/// Whether a "drive" is a network file system: it has no block device, only mounts.
+[[nodiscard]] bool is_network_file_system(const Drive& drive);
+
 /// The function of a device, if it has one.
 [[nodiscard]] const PciFunction* function_of(const std::vector<PciFunction>& functions,
                                              DeviceRef device);

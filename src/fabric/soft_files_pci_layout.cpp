@@ -274,10 +274,16 @@ std::string hex_digits(std::uint64_t value, std::size_t digits) {
 
 bool is_pci_drive(const Drive& drive) {
   if (drive.parent.kind == Parent::Kind::nic) return false;
-  constexpr std::string_view no_function[] = {"dm",  "md",  "loop",      "nbd",     "zram",
-                                              "brd", "nfs", "nvme_rdma", "nvme_tcp"};
-  return std::find(std::begin(no_function), std::end(no_function), drive.driver) ==
-         std::end(no_function);
+  constexpr std::string_view no_function[] = {"dm",   "md",  "loop",      "nbd",
+                                              "zram", "brd", "nvme_rdma", "nvme_tcp"};
+  return !is_network_file_system(drive) && std::find(std::begin(no_function), std::end(no_function),
+                                                     drive.driver) == std::end(no_function);
+}
+
+bool is_network_file_system(const Drive& drive) {
+  constexpr std::string_view names[] = {"nfs",    "nfs4", "lustre", "wekafs",
+                                        "beegfs", "gpfs", "scatefs"};
+  return std::find(std::begin(names), std::end(names), drive.driver) != std::end(names);
 }
 
 std::vector<PciFunction> lay_out_pci(const Machine& machine) {

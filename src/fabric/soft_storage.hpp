@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <nobounce/machine.hpp>
@@ -30,8 +29,8 @@ struct SoftFile {
 class SoftStorage : public system::Storage {
  public:
   static constexpr std::uint32_t direct_io_alignment = 4096;
-  /// An open regular file or directory of this storage, by descriptor.
-  [[nodiscard]] virtual std::optional<SoftFile> find(int descriptor) const = 0;
+  /// An open regular file that lies under the machine's mounts, by descriptor; null for others.
+  [[nodiscard]] virtual std::shared_ptr<const SoftFile> find(int descriptor) const = 0;
 };
 
 /// `live` does what the machine has no part in: names, attributes, memory files, segments. All
