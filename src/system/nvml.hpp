@@ -11,6 +11,7 @@ class Nvml {
   using nvmlReturn_t = nvml::nvmlReturn_t;
   using nvmlDevice_t = nvml::nvmlDevice_t;
   using nvmlPciInfo_t = nvml::nvmlPciInfo_t;
+  using nvmlMemory_t = nvml::nvmlMemory_t;
   using nvmlBAR1Memory_t = nvml::nvmlBAR1Memory_t;
   using nvmlFieldValue_t = nvml::nvmlFieldValue_t;
 

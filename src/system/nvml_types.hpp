@@ -27,6 +27,12 @@ struct nvmlPciInfo_t {  // nvmlPciInfo_v3
   char busId[32];
 };
 
+struct nvmlMemory_t {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
 struct nvmlBAR1Memory_t {
   unsigned long long bar1Total;
   unsigned long long bar1Free;
