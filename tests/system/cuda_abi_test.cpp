@@ -1,0 +1,173 @@
+// Our CUDA declarations against the toolkit's cuda.h: constants, sizes, and every function's
+// parameters. Function names: against the driver's stub library, where the toolkit brings one.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "system/abi.hpp"
+#include "system/cuda.hpp"
+
+#ifdef NOBOUNCE_HAS_CUDA_HEADER
+#include <cuda.h>
+
+namespace nobounce::system {
+namespace {
+
+static_assert(sizeof(cuda::CUresult) == sizeof(::CUresult));
+static_assert(sizeof(cuda::CUdevice) == sizeof(::CUdevice));
+static_assert(sizeof(cuda::CUdeviceptr) == sizeof(::CUdeviceptr));
+static_assert(sizeof(cuda::CUcontext) == sizeof(::CUcontext));
+static_assert(sizeof(cuda::CUstream) == sizeof(::CUstream));
+static_assert(sizeof(cuda::CUevent) == sizeof(::CUevent));
+static_assert(sizeof(cuda::CUuuid) == sizeof(::CUuuid));
+
+static_assert(cuda::success == CUDA_SUCCESS);
+static_assert(cuda::error_invalid_value == CUDA_ERROR_INVALID_VALUE);
+static_assert(cuda::error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(cuda::error_not_initialized == CUDA_ERROR_NOT_INITIALIZED);
+static_assert(cuda::error_deinitialized == CUDA_ERROR_DEINITIALIZED);
+static_assert(cuda::error_no_device == CUDA_ERROR_NO_DEVICE);
+static_assert(cuda::error_invalid_device == CUDA_ERROR_INVALID_DEVICE);
+static_assert(cuda::error_invalid_context == CUDA_ERROR_INVALID_CONTEXT);
+static_assert(cuda::error_peer_access_unsupported == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+static_assert(cuda::error_invalid_handle == CUDA_ERROR_INVALID_HANDLE);
+static_assert(cuda::error_not_found == CUDA_ERROR_NOT_FOUND);
+static_assert(cuda::error_not_ready == CUDA_ERROR_NOT_READY);
+static_assert(cuda::error_illegal_address == CUDA_ERROR_ILLEGAL_ADDRESS);
+static_assert(cuda::error_peer_access_already_enabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+static_assert(cuda::error_peer_access_not_enabled == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+static_assert(cuda::error_context_is_destroyed == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+static_assert(cuda::error_host_memory_already_registered ==
+              CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+static_assert(cuda::error_host_memory_not_registered == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+static_assert(cuda::error_not_permitted == CUDA_ERROR_NOT_PERMITTED);
+static_assert(cuda::error_not_supported == CUDA_ERROR_NOT_SUPPORTED);
+static_assert(cuda::error_unknown == CUDA_ERROR_UNKNOWN);
+static_assert(cuda::attribute_pci_bus_id == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+static_assert(cuda::attribute_pci_device_id == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+static_assert(cuda::attribute_integrated == CU_DEVICE_ATTRIBUTE_INTEGRATED);
+static_assert(cuda::attribute_unified_addressing == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+static_assert(cuda::attribute_pci_domain_id == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+static_assert(cuda::attribute_host_register_supported ==
+              CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
+static_assert(cuda::attribute_gpu_direct_rdma_supported ==
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+static_assert(cuda::attribute_gpu_direct_rdma_flush_writes_options ==
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+static_assert(cuda::attribute_gpu_direct_rdma_writes_ordering ==
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+static_assert(cuda::attribute_dma_buf_supported == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+static_assert(cuda::pointer_context == CU_POINTER_ATTRIBUTE_CONTEXT);
+static_assert(cuda::pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(cuda::pointer_device_pointer == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);
+static_assert(cuda::pointer_host_pointer == CU_POINTER_ATTRIBUTE_HOST_POINTER);
+static_assert(cuda::pointer_is_managed == CU_POINTER_ATTRIBUTE_IS_MANAGED);
+static_assert(cuda::pointer_device_ordinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(cuda::pointer_is_legacy_cuda_ipc_capable ==
+              CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+static_assert(cuda::pointer_range_start == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+static_assert(cuda::pointer_range_size == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(cuda::pointer_mempool_handle == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+static_assert(cuda::memory_type_host == CU_MEMORYTYPE_HOST);
+static_assert(cuda::memory_type_device == CU_MEMORYTYPE_DEVICE);
+static_assert(cuda::stream_non_blocking == CU_STREAM_NON_BLOCKING);
+static_assert(cuda::event_default == CU_EVENT_DEFAULT);
+static_assert(cuda::event_blocking_sync == CU_EVENT_BLOCKING_SYNC);
+static_assert(cuda::event_disable_timing == CU_EVENT_DISABLE_TIMING);
+static_assert(cuda::host_alloc_portable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(cuda::host_register_portable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(cuda::host_register_device_map == CU_MEMHOSTREGISTER_DEVICEMAP);
+static_assert(cuda::host_register_read_only == CU_MEMHOSTREGISTER_READ_ONLY);
+static_assert(cuda::managed_attach_global == CU_MEM_ATTACH_GLOBAL);
+
+constexpr std::string_view symbol_of(std::string_view wanted) {
+#define NOBOUNCE_CUDA(method, symbol, parameters, arguments) \
+  if (wanted == #method) return symbol;
+#include "system/cuda_functions.inc"
+#undef NOBOUNCE_CUDA
+  return {};
+}
+
+// The text is compared as well: the real header renames functions by macros.
+#define NOBOUNCE_SAME_CALL(method, function)                        \
+  static_assert(symbol_of(#method) == std::string_view(#function)); \
+  static_assert(test::SameCall<decltype(&Cuda::method), decltype(&::function)>::value)
+
+NOBOUNCE_SAME_CALL(init, cuInit);
+NOBOUNCE_SAME_CALL(driver_get_version, cuDriverGetVersion);
+NOBOUNCE_SAME_CALL(device_get_count, cuDeviceGetCount);
+NOBOUNCE_SAME_CALL(device_get, cuDeviceGet);
+NOBOUNCE_SAME_CALL(device_get_name, cuDeviceGetName);
+NOBOUNCE_SAME_CALL(device_get_uuid, cuDeviceGetUuid_v2);
+NOBOUNCE_SAME_CALL(device_get_pci_bus_id, cuDeviceGetPCIBusId);
+NOBOUNCE_SAME_CALL(device_total_mem, cuDeviceTotalMem_v2);
+NOBOUNCE_SAME_CALL(device_get_attribute, cuDeviceGetAttribute);
+NOBOUNCE_SAME_CALL(device_primary_ctx_retain, cuDevicePrimaryCtxRetain);
+NOBOUNCE_SAME_CALL(device_primary_ctx_release, cuDevicePrimaryCtxRelease_v2);
+NOBOUNCE_SAME_CALL(ctx_push_current, cuCtxPushCurrent_v2);
+NOBOUNCE_SAME_CALL(ctx_pop_current, cuCtxPopCurrent_v2);
+NOBOUNCE_SAME_CALL(ctx_get_current, cuCtxGetCurrent);
+NOBOUNCE_SAME_CALL(ctx_get_device, cuCtxGetDevice);
+NOBOUNCE_SAME_CALL(ctx_synchronize, cuCtxSynchronize);
+NOBOUNCE_SAME_CALL(mem_alloc, cuMemAlloc_v2);
+NOBOUNCE_SAME_CALL(mem_free, cuMemFree_v2);
+NOBOUNCE_SAME_CALL(mem_alloc_managed, cuMemAllocManaged);
+NOBOUNCE_SAME_CALL(mem_get_info, cuMemGetInfo_v2);
+NOBOUNCE_SAME_CALL(mem_get_address_range, cuMemGetAddressRange_v2);
+NOBOUNCE_SAME_CALL(mem_host_alloc, cuMemHostAlloc);
+NOBOUNCE_SAME_CALL(mem_free_host, cuMemFreeHost);
+NOBOUNCE_SAME_CALL(mem_host_register, cuMemHostRegister_v2);
+NOBOUNCE_SAME_CALL(mem_host_unregister, cuMemHostUnregister);
+NOBOUNCE_SAME_CALL(memcpy_htod_async, cuMemcpyHtoDAsync_v2);
+NOBOUNCE_SAME_CALL(memcpy_dtoh_async, cuMemcpyDtoHAsync_v2);
+NOBOUNCE_SAME_CALL(memcpy_dtod_async, cuMemcpyDtoDAsync_v2);
+NOBOUNCE_SAME_CALL(memcpy_peer_async, cuMemcpyPeerAsync);
+NOBOUNCE_SAME_CALL(memset_d8_async, cuMemsetD8Async);
+NOBOUNCE_SAME_CALL(pointer_get_attribute, cuPointerGetAttribute);
+NOBOUNCE_SAME_CALL(stream_create, cuStreamCreate);
+NOBOUNCE_SAME_CALL(stream_destroy, cuStreamDestroy_v2);
+NOBOUNCE_SAME_CALL(stream_query, cuStreamQuery);
+NOBOUNCE_SAME_CALL(stream_synchronize, cuStreamSynchronize);
+NOBOUNCE_SAME_CALL(stream_wait_event, cuStreamWaitEvent);
+NOBOUNCE_SAME_CALL(event_create, cuEventCreate);
+NOBOUNCE_SAME_CALL(event_destroy, cuEventDestroy_v2);
+NOBOUNCE_SAME_CALL(event_record, cuEventRecord);
+NOBOUNCE_SAME_CALL(event_query, cuEventQuery);
+NOBOUNCE_SAME_CALL(event_synchronize, cuEventSynchronize);
+NOBOUNCE_SAME_CALL(device_can_access_peer, cuDeviceCanAccessPeer);
+NOBOUNCE_SAME_CALL(ctx_enable_peer_access, cuCtxEnablePeerAccess);
+NOBOUNCE_SAME_CALL(ctx_disable_peer_access, cuCtxDisablePeerAccess);
+NOBOUNCE_SAME_CALL(get_error_name, cuGetErrorName);
+
+constexpr int compared = 45;
+
+TEST(CudaAbi, EveryFunctionOfTheListIsComparedWithTheRealHeader) {
+  int functions = 0;
+#define NOBOUNCE_CUDA(method, symbol, parameters, arguments) ++functions;
+#include "system/cuda_functions.inc"
+#undef NOBOUNCE_CUDA
+  EXPECT_EQ(functions, compared) << "add the new function to this file";
+}
+
+}  // namespace
+}  // namespace nobounce::system
+#else
+TEST(CudaAbi, EveryFunctionOfTheListIsComparedWithTheRealHeader) {
+  GTEST_SKIP() << "no cuda.h was found when this build was configured";
+}
+#endif
+
+TEST(CudaAbi, EveryNameOfTheListIsExportedByTheDriversStub) {
+#ifdef NOBOUNCE_CUDA_STUB
+  void* const stub = dlopen(NOBOUNCE_CUDA_STUB, RTLD_NOW | RTLD_LOCAL);
+  if (stub == nullptr) GTEST_SKIP() << "the stub library does not load: " << dlerror();
+#define NOBOUNCE_CUDA(method, symbol, parameters, arguments) \
+  EXPECT_NE(dlsym(stub, symbol), nullptr) << symbol;
+#include "system/cuda_functions.inc"
+#undef NOBOUNCE_CUDA
+  dlclose(stub);
+#else
+  GTEST_SKIP() << "no stub of libcuda.so was found when this build was configured";
+#endif
+}
