@@ -90,9 +90,11 @@ static_assert(sizeof(CUfileStatsLevel3_t) == 5000);
 
 inline constexpr int success = 0;
 inline constexpr int error_driver_not_initialized = 5001;
+inline constexpr int error_driver_closing = 5006;
 inline constexpr int error_platform_not_supported = 5007;
 inline constexpr int error_io_not_supported = 5008;
 inline constexpr int error_device_not_supported = 5009;
+inline constexpr int error_nvfs_driver = 5010;
 inline constexpr int error_cuda_pointer_invalid = 5012;
 inline constexpr int error_cuda_memory_type_invalid = 5013;
 inline constexpr int error_cuda_pointer_range = 5014;
