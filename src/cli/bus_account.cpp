@@ -107,16 +107,17 @@ std::optional<fabric::Extent> BusWatch::extent_of(const Place& place,
 }
 
 std::optional<CarriageBytes> BusWatch::arrived(const Place& target, const std::string& target_path,
-                                               const Place& source,
-                                               const std::string& source_path) const {
+                                               const Place& source) const {
   const std::uint64_t length = length_bytes(target);
   if (length == 0) return CarriageBytes{};
-  const std::optional<fabric::Extent> target_extent = extent_of(target, target_path);
-  const std::optional<fabric::Extent> source_extent = extent_of(source, source_path);
-  if (!target_extent.has_value() || !source_extent.has_value()) return std::nullopt;
-  return soft_.ledger()
-      .arrivals(*target_extent, length, *source_extent, length_bytes(source))
-      .bytes;
+  const std::optional<fabric::Extent> extent = extent_of(target, target_path);
+  if (!extent.has_value()) return std::nullopt;
+  const auto* own = std::get_if<HostMemory>(&source);
+  if (own == nullptr) return soft_.ledger().arrivals(*extent, length).bytes;
+  // Bytes out of the transfer's own host memory passed no bounce buffer.
+  const fabric::Bus& bus = soft_.bus();
+  const fabric::Extent own_extent = bus.extent_of(fabric::End::at(bus.address_of(own->address)));
+  return soft_.ledger().arrivals(*extent, length, own_extent, own->length_bytes).bytes;
 }
 
 }  // namespace nobounce::cli

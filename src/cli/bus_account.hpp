@@ -26,8 +26,7 @@ class BusWatch {
   /// How the bytes of the target arrived.
   [[nodiscard]] std::optional<CarriageBytes> arrived(const Place& target,
                                                      const std::string& target_path,
-                                                     const Place& source,
-                                                     const std::string& source_path) const;
+                                                     const Place& source) const;
 
  private:
   fabric::SoftHost& soft_;

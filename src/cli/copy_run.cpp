@@ -102,7 +102,6 @@ std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
       hop.source_file.emplace(std::move(file).value());
     }
     hop.source = hop.source_file->place(0, length_bytes_);
-    hop.source_path = source.argument.text;
   } else {
     hop.source = source.region->place(0, length_bytes_);
   }
@@ -196,7 +195,7 @@ std::optional<Problem> CopyRun::move(std::size_t index) {
   if (receipts_.size() > 1) context_.console.text("\n");
   context_.console.text(report::receipt_text(receipt, context_.console.style()));
   if (account.has_value()) {
-    account->arrived = bus->arrived(hop.target, hop.target_path, hop.source, hop.source_path);
+    account->arrived = bus->arrived(hop.target, hop.target_path, hop.source);
     context_.console.text(report::bus_text(*account, receipt.receipt, context_.console.style()));
   }
   return problem;

@@ -42,7 +42,6 @@ class CopyRun {
     std::optional<File> target_file;
     Place source;
     Place target;
-    std::string source_path;
     std::string target_path;
   };
 
