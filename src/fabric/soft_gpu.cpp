@@ -140,6 +140,17 @@ bool GpuAllocations::free(DevicePointer base) {
   return true;
 }
 
+void GpuAllocations::free_all(std::uint32_t gpu) {
+  std::vector<DevicePointer> bases;
+  {
+    const std::shared_lock lock(state_->mutex);
+    for (const auto& [address, allocation] : state_->device) {
+      if (allocation.gpu == gpu && !allocation.internal) bases.push_back(allocation.base);
+    }
+  }
+  for (const DevicePointer base : bases) free(base);
+}
+
 std::optional<GpuAllocation> GpuAllocations::find(DevicePointer address) const {
   const std::shared_lock lock(state_->mutex);
   return holder_of(state_->device, address.value);

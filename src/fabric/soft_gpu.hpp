@@ -36,6 +36,8 @@ class GpuAllocations {
                                                       bool internal = false);
   /// Base addresses only; false for anything else.
   bool free(DevicePointer base);
+  /// All of a GPU's but the driver's own, as when its context goes.
+  void free_all(std::uint32_t gpu);
   /// The device allocation that holds that address.
   [[nodiscard]] std::optional<GpuAllocation> find(DevicePointer address) const;
   [[nodiscard]] std::uint64_t used_bytes(std::uint32_t gpu) const;

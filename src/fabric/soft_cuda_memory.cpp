@@ -1,0 +1,206 @@
+// The soft CUDA driver: memory of all kinds, and what it answers about pointers.
+#include "fabric/soft_cuda_driver.hpp"
+
+namespace nobounce::fabric {
+
+namespace cuda = system::cuda;
+
+namespace {
+
+template <typename Value>
+CUresult give(void* data, Value value) {
+  *static_cast<Value*>(data) = value;
+  return cuda::success;
+}
+
+}  // namespace
+
+CUresult SoftCuda::mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
+  CUresult code = cuda::success;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
+  if (pointer == nullptr || bytes == 0) return cuda::error_invalid_value;
+  const auto base = allocations_.allocate(context->gpu, bytes);
+  if (!base) return cuda::error_out_of_memory;
+  *pointer = base->value;
+  return cuda::success;
+}
+
+CUresult SoftCuda::mem_free(CUdeviceptr pointer) {
+  CUresult code = cuda::success;
+  if (current(code) == nullptr) return code;
+  const auto allocation = allocations_.find(DevicePointer{pointer});
+  if (allocation && !allocation->internal && allocation->base.value == pointer) {
+    // Freeing waits for the device, as the real driver does.
+    (void)engines_.synchronize_gpu(allocation->gpu);
+    return allocations_.free(allocation->base) ? cuda::success : cuda::error_invalid_value;
+  }
+  // Managed memory is freed by the same call.
+  void* host = reinterpret_cast<void*>(pointer);
+  const auto managed = allocations_.find_host(host);
+  if (!managed || managed->kind != AllocationKind::managed) return cuda::error_invalid_value;
+  return mem_free_host(host);
+}
+
+CUresult SoftCuda::mem_alloc_managed(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
+  CUresult code = cuda::success;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
+  if (pointer == nullptr || bytes == 0 || (flags != cuda::managed_attach_global && flags != 2)) {
+    return cuda::error_invalid_value;
+  }
+  const DeviceRef device{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(context->gpu)};
+  const auto buffer = bus_.allocate_dram(numa_of(bus_.machine(), device), bytes, DramUse::user);
+  if (!buffer.ok()) return cuda::error_out_of_memory;
+  (void)allocations_.add_host(buffer->view, bytes, AllocationKind::managed);
+  const std::lock_guard lock(mutex_);
+  host_buffers_[buffer->view] = *buffer;
+  *pointer = reinterpret_cast<CUdeviceptr>(buffer->view);
+  return cuda::success;
+}
+
+CUresult SoftCuda::mem_get_info(std::size_t* free_bytes, std::size_t* total_bytes) {
+  CUresult code = cuda::success;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
+  if (free_bytes == nullptr || total_bytes == nullptr) return cuda::error_invalid_value;
+  *total_bytes = bus_.machine().gpus[context->gpu].memory_bytes;
+  *free_bytes = *total_bytes - allocations_.used_bytes(context->gpu);
+  return cuda::success;
+}
+
+CUresult SoftCuda::mem_get_address_range(CUdeviceptr* base, std::size_t* bytes,
+                                         CUdeviceptr pointer) {
+  CUresult code = cuda::success;
+  if (current(code) == nullptr) return code;
+  auto allocation = allocations_.find(DevicePointer{pointer});
+  if (allocation && allocation->internal) return cuda::error_not_found;
+  if (!allocation) allocation = allocations_.find_host(reinterpret_cast<const void*>(pointer));
+  if (!allocation) return cuda::error_not_found;
+  if (base != nullptr) *base = allocation->base.value;
+  if (bytes != nullptr) *bytes = allocation->length_bytes;
+  return cuda::success;
+}
+
+CUresult SoftCuda::mem_host_alloc(void** pointer, std::size_t bytes, unsigned flags) {
+  CUresult code = cuda::success;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
+  if (pointer == nullptr || bytes == 0 || flags > 7) return cuda::error_invalid_value;
+  const DeviceRef device{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(context->gpu)};
+  const auto buffer = bus_.allocate_dram(numa_of(bus_.machine(), device), bytes, DramUse::user);
+  if (!buffer.ok()) return cuda::error_out_of_memory;
+  (void)allocations_.add_host(buffer->view, bytes, AllocationKind::host_pinned);
+  const std::lock_guard lock(mutex_);
+  host_buffers_[buffer->view] = *buffer;
+  *pointer = buffer->view;
+  return cuda::success;
+}
+
+CUresult SoftCuda::mem_free_host(void* pointer) {
+  CUresult code = cuda::success;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
+  DramBuffer buffer;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = host_buffers_.find(pointer);
+    if (found == host_buffers_.end()) return cuda::error_invalid_value;
+    buffer = found->second;
+    host_buffers_.erase(found);
+  }
+  (void)engines_.synchronize_gpu(context->gpu);
+  (void)allocations_.remove_host(pointer);
+  bus_.free_dram(buffer);
+  return cuda::success;
+}
+
+CUresult SoftCuda::mem_host_register(void* pointer, std::size_t bytes, unsigned flags) {
+  CUresult code = cuda::success;
+  if (current(code) == nullptr) return code;
+  if (pointer == nullptr || bytes == 0 || flags > 15) return cuda::error_invalid_value;
+  return allocations_.add_host(pointer, bytes, AllocationKind::host_pinned)
+             ? cuda::success
+             : cuda::error_host_memory_already_registered;
+}
+
+CUresult SoftCuda::mem_host_unregister(void* pointer) {
+  CUresult code = cuda::success;
+  if (current(code) == nullptr) return code;
+  {
+    const std::lock_guard lock(mutex_);
+    if (host_buffers_.count(pointer) > 0) return cuda::error_host_memory_not_registered;
+  }
+  return allocations_.remove_host(pointer) ? cuda::success : cuda::error_host_memory_not_registered;
+}
+
+CUresult SoftCuda::pointer_get_attribute(void* data, int attribute, CUdeviceptr pointer) {
+  if (!initialized_) return cuda::error_not_initialized;
+  if (data == nullptr) return cuda::error_invalid_value;
+  const auto device = allocations_.find(DevicePointer{pointer});
+  if (device && !device->internal) {
+    return device_pointer_attribute(data, attribute, *device, pointer);
+  }
+  const auto host = allocations_.find_host(reinterpret_cast<const void*>(pointer));
+  if (!host) return cuda::error_invalid_value;
+  return host_pointer_attribute(data, attribute, *host, pointer);
+}
+
+CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
+                                            const GpuAllocation& allocation, CUdeviceptr pointer) {
+  const auto ordinal = ordinal_of(allocation.gpu);
+  switch (attribute) {
+    case cuda::pointer_context:
+      return give<CUcontext>(
+          data, ordinal ? contexts_[static_cast<std::size_t>(*ordinal)].get() : nullptr);
+    case cuda::pointer_memory_type:
+      return give<unsigned>(data, cuda::memory_type_device);
+    case cuda::pointer_device_pointer:
+      return give<CUdeviceptr>(data, pointer);
+    case cuda::pointer_is_managed:
+      return give<unsigned>(data, 0);
+    case cuda::pointer_device_ordinal:
+      return give<int>(data, ordinal.value_or(-2));
+    case cuda::pointer_is_legacy_cuda_ipc_capable:
+      return give<bool>(data, true);
+    case cuda::pointer_range_start:
+      return give<CUdeviceptr>(data, allocation.base.value);
+    case cuda::pointer_range_size:
+      return give<std::size_t>(data, allocation.length_bytes);
+    case cuda::pointer_mempool_handle:
+      return give<void*>(data, nullptr);
+    default:
+      return cuda::error_invalid_value;  // also the host pointer: there is none
+  }
+}
+
+CUresult SoftCuda::host_pointer_attribute(void* data, int attribute,
+                                          const GpuAllocation& allocation, CUdeviceptr pointer) {
+  const bool managed = allocation.kind == AllocationKind::managed;
+  switch (attribute) {
+    case cuda::pointer_context:
+      return give<CUcontext>(data, nullptr);
+    case cuda::pointer_memory_type:
+      return give<unsigned>(data, managed ? cuda::memory_type_device : cuda::memory_type_host);
+    case cuda::pointer_device_pointer:
+      return give<CUdeviceptr>(data, pointer);
+    case cuda::pointer_host_pointer:
+      return give<void*>(data, reinterpret_cast<void*>(pointer));
+    case cuda::pointer_is_managed:
+      return give<unsigned>(data, managed ? 1 : 0);
+    case cuda::pointer_device_ordinal:
+      return give<int>(data, 0);
+    case cuda::pointer_is_legacy_cuda_ipc_capable:
+      return give<bool>(data, false);
+    case cuda::pointer_range_start:
+      return give<CUdeviceptr>(data, allocation.base.value);
+    case cuda::pointer_range_size:
+      return give<std::size_t>(data, allocation.length_bytes);
+    case cuda::pointer_mempool_handle:
+      return give<void*>(data, nullptr);
+    default:
+      return cuda::error_invalid_value;
+  }
+}
+
+}  // namespace nobounce::fabric

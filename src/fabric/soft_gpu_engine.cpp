@@ -1,0 +1,215 @@
+// The engines' queues: which command may run next, and what its end means to streams and events.
+#include "fabric/soft_gpu_engine.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "fabric/soft_gpu_engine_state.hpp"
+
+namespace nobounce::fabric {
+
+namespace cuda = system::cuda;
+using system::Step;
+
+GpuEngines::GpuEngines(Bus& bus, SoftWorkers& workers, const SoftFaults& faults, SoftRandom& random)
+    : bus_(bus), workers_(workers), faults_(faults), random_(random) {
+  for (std::uint32_t gpu = 0; gpu < bus.machine().gpus.size(); ++gpu) {
+    engines_.push_back(std::make_unique<Engine>(*this, gpu));
+  }
+}
+
+GpuEngines::~GpuEngines() {
+  for (const auto& engine : engines_) {
+    if (engine->id != 0) workers_.stop(engine->id);
+  }
+}
+
+Step GpuEngines::Engine::step() {
+  return owner.step(gpu);
+}
+
+std::shared_ptr<GpuStream> GpuEngines::make_stream(std::uint32_t gpu, bool blocking,
+                                                   bool is_default) {
+  auto stream = std::make_shared<GpuStream>();
+  stream->gpu = gpu;
+  stream->blocking = blocking;
+  stream->is_default = is_default;
+  return stream;
+}
+
+void GpuEngines::queue(const std::shared_ptr<GpuStream>& stream, GpuCommand command) {
+  command.sequence = next_sequence_++;
+  if (stream->commands.empty()) engines_[stream->gpu]->active.push_back(stream);
+  stream->commands.push_back(std::move(command));
+}
+
+CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, const GpuCopy& copy) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stream->error != cuda::success) return stream->error;
+    queue(stream, {GpuCommand::Kind::copy, copy, nullptr, 0, 0});
+  }
+  wake(stream->gpu);
+  return cuda::success;
+}
+
+CUresult GpuEngines::record(const std::shared_ptr<GpuStream>& stream,
+                            const std::shared_ptr<GpuEvent>& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stream->error != cuda::success) return stream->error;
+    event->error = cuda::success;
+    queue(stream, {GpuCommand::Kind::record, {}, event, ++event->recorded, 0});
+  }
+  wake(stream->gpu);
+  return cuda::success;
+}
+
+CUresult GpuEngines::wait_in_stream(const std::shared_ptr<GpuStream>& stream,
+                                    const std::shared_ptr<GpuEvent>& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stream->error != cuda::success) return stream->error;
+    queue(stream, {GpuCommand::Kind::wait, {}, event, event->recorded, 0});
+  }
+  wake(stream->gpu);
+  return cuda::success;
+}
+
+std::uint64_t GpuEngines::first_sequence(std::uint32_t gpu, bool of_default) const {
+  std::uint64_t first = UINT64_MAX;
+  for (const auto& stream : engines_[gpu]->active) {
+    if (stream->is_default != of_default || (!stream->is_default && !stream->blocking)) continue;
+    first = std::min(first, stream->commands.front().sequence);
+  }
+  return first;
+}
+
+bool GpuEngines::runnable(const GpuStream& stream) const {
+  if (stream.running || stream.commands.empty()) return false;
+  const GpuCommand& command = stream.commands.front();
+  if (command.kind == GpuCommand::Kind::wait && command.event->completed < command.version) {
+    return false;
+  }
+  // The default stream waits for all that blocking streams were given before, and they for it.
+  if (!stream.is_default && !stream.blocking) return true;
+  return first_sequence(stream.gpu, !stream.is_default) > command.sequence;
+}
+
+void GpuEngines::wake(std::uint32_t gpu) {
+  system::WorkerId id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    Engine& engine = *engines_[gpu];
+    if (engine.id == 0) {
+      engine.id = workers_.start_engine(engine, "gpu:" + std::to_string(gpu));
+      return;
+    }
+    id = engine.id;
+  }
+  workers_.wake(id);
+}
+
+void GpuEngines::wake_all() {
+  std::vector<system::WorkerId> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& engine : engines_) {
+      if (engine->id != 0) ids.push_back(engine->id);
+    }
+  }
+  for (const system::WorkerId id : ids) workers_.wake(id);
+}
+
+Step GpuEngines::step(std::uint32_t gpu) {
+  Engine& engine = *engines_[gpu];
+  std::shared_ptr<GpuStream> stream;
+  GpuCommand command;
+  bool dropped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t> ready;
+    for (std::size_t i = 0; i < engine.active.size(); ++i) {
+      if (runnable(*engine.active[i])) ready.push_back(i);
+    }
+    if (ready.empty()) return Step::idle();
+    stream = engine.active[ready[random_.below(ready.size())]];
+    stream->running = true;
+    command = stream->commands.front();
+    dropped = stream->error != cuda::success;
+  }
+  CUresult result = cuda::success;
+  if (command.kind == GpuCommand::Kind::copy && !dropped) result = run(gpu, command.copy);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stream->error == cuda::success) stream->error = result;
+    if (command.kind == GpuCommand::Kind::record) {
+      command.event->completed = std::max(command.event->completed, command.version);
+      if (stream->error != cuda::success) command.event->error = stream->error;
+    }
+    stream->running = false;
+    stream->commands.pop_front();
+    if (stream->commands.empty()) {
+      engine.active.erase(std::find(engine.active.begin(), engine.active.end(), stream));
+    }
+  }
+  // Streams of other GPUs may wait for this event.
+  if (command.kind == GpuCommand::Kind::record) wake_all();
+  workers_.notify();
+  return Step::busy();
+}
+
+CUresult GpuEngines::query(const GpuStream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (stream.error != cuda::success) return stream.error;
+  return stream.commands.empty() ? cuda::success : cuda::error_not_ready;
+}
+
+CUresult GpuEngines::query(const GpuEvent& event) {
+  const std::lock_guard lock(mutex_);
+  if (event.completed < event.recorded) return cuda::error_not_ready;
+  return event.error;
+}
+
+CUresult GpuEngines::synchronize(const GpuStream& stream) {
+  const auto done = [&] {
+    const std::lock_guard lock(mutex_);
+    return stream.commands.empty();
+  };
+  workers_.wait_for_engines(done, "a stream of gpu:" + std::to_string(stream.gpu));
+  const std::lock_guard lock(mutex_);
+  return stream.error;
+}
+
+CUresult GpuEngines::synchronize(const GpuEvent& event) {
+  const auto done = [&] {
+    const std::lock_guard lock(mutex_);
+    return event.completed >= event.recorded;
+  };
+  workers_.wait_for_engines(done, "an event");
+  const std::lock_guard lock(mutex_);
+  return event.error;
+}
+
+CUresult GpuEngines::synchronize_gpu(std::uint32_t gpu) {
+  std::vector<std::shared_ptr<GpuStream>> streams;
+  const auto done = [&] {
+    const std::lock_guard lock(mutex_);
+    const auto& active = engines_[gpu]->active;
+    for (const auto& stream : active) {
+      if (std::find(streams.begin(), streams.end(), stream) == streams.end()) {
+        streams.push_back(stream);
+      }
+    }
+    return active.empty();
+  };
+  workers_.wait_for_engines(done, "gpu:" + std::to_string(gpu));
+  const std::lock_guard lock(mutex_);
+  for (const auto& stream : streams) {
+    if (stream->error != cuda::success) return stream->error;
+  }
+  return cuda::success;
+}
+
+}  // namespace nobounce::fabric
