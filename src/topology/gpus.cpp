@@ -1,0 +1,226 @@
+// Reads GPUs: presence from PCI, order and details from NVML, the rest from the driver's /proc
+// files.
+#include "topology/gpus.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "topology/sysfs_text.hpp"
+
+namespace nobounce::topology {
+namespace {
+
+namespace nvml = system::nvml;
+
+constexpr unsigned nvlinks_max = 18;
+
+PeerStatus peer_status(int status) {
+  switch (status) {
+    case nvml::p2p_status_ok:
+      return PeerStatus::ok;
+    case nvml::p2p_status_chipset_not_supported:
+      return PeerStatus::cns;
+    case nvml::p2p_status_gpu_not_supported:
+      return PeerStatus::gns;
+    case nvml::p2p_status_ioh_topology_not_supported:
+      return PeerStatus::tns;
+    case nvml::p2p_status_disabled_by_regkey:
+      return PeerStatus::dr;
+    case nvml::p2p_status_not_supported:
+      return PeerStatus::ns;
+    default:
+      return PeerStatus::unknown;
+  }
+}
+
+/// What is at the far end of a GPU's NVLinks.
+struct LinkEnds {
+  std::vector<std::uint32_t> to_gpu;  ///< by GPU: links that end there
+  std::uint32_t to_switch = 0;        ///< links that end in a switch, which joins all GPUs on it
+};
+
+/// NVML, initialised for the lifetime of this object.
+class OpenNvml {
+ public:
+  explicit OpenNvml(system::Host& host) {
+    Result<system::Nvml*> table = host.nvml();
+    if (table && (*table)->init() == nvml::success) table_ = *table;
+  }
+  ~OpenNvml() {
+    if (table_ != nullptr) (void)table_->shutdown();
+  }
+  OpenNvml(const OpenNvml&) = delete;
+  OpenNvml& operator=(const OpenNvml&) = delete;
+  [[nodiscard]] system::Nvml* table() const { return table_; }
+
+ private:
+  system::Nvml* table_ = nullptr;
+};
+
+class GpuReader {
+ public:
+  GpuReader(system::Host& host, const PciTree& tree)
+      : files_(host.files()), tree_(tree), nvml_(host) {}
+
+  GpuList read() {
+    read_nvml();
+    read_pci();
+    read_peer_status();
+    read_nvlinks();
+    return std::move(list_);
+  }
+
+ private:
+  void read_nvml() {
+    if (nvml_.table() == nullptr) return;
+    system::Nvml& table = *nvml_.table();
+    unsigned count = 0;
+    if (table.device_get_count(&count) != nvml::success) return;
+    for (unsigned i = 0; i < count; ++i) {
+      nvml::nvmlDevice_t device = nullptr;
+      nvml::nvmlPciInfo_t info{};
+      if (table.device_get_handle_by_index(i, &device) != nvml::success) continue;
+      if (table.device_get_pci_info(device, &info) != nvml::success) continue;
+      info.busId[sizeof info.busId - 1] = '\0';
+      Gpu gpu;
+      gpu.bdf = canonical_bdf(info.busId);
+      describe(table, device, gpu);
+      list_.gpus.push_back(std::move(gpu));
+      devices_.push_back(device);
+    }
+  }
+
+  static void describe(system::Nvml& table, nvml::nvmlDevice_t device, Gpu& gpu) {
+    std::array<char, 128> text{};
+    const auto length = static_cast<unsigned>(text.size() - 1);
+    gpu.product.clear();
+    if (table.device_get_name(device, text.data(), length) == nvml::success)
+      gpu.product = text.data();
+    text.fill('\0');
+    if (table.device_get_uuid(device, text.data(), length) == nvml::success) gpu.uuid = text.data();
+    nvml::nvmlMemory_t memory{};
+    if (table.device_get_memory_info(device, &memory) == nvml::success)
+      gpu.memory_bytes = memory.total;
+    nvml::nvmlBAR1Memory_t bar1{};
+    if (table.device_get_bar1_memory_info(device, &bar1) == nvml::success)
+      gpu.bar1_bytes = bar1.bar1Total;
+  }
+
+  void read_pci() {
+    for (const PciFunction& function : tree_.functions()) {
+      if (!function.is_nvidia_gpu()) continue;
+      const auto known = std::find_if(list_.gpus.begin(), list_.gpus.end(),
+                                      [&](const Gpu& gpu) { return gpu.bdf == function.bdf; });
+      if (known != list_.gpus.end()) continue;
+      Gpu gpu;
+      gpu.bdf = function.bdf;
+      gpu.product.clear();
+      list_.gpus.push_back(std::move(gpu));
+      devices_.push_back(nullptr);
+    }
+    for (Gpu& gpu : list_.gpus) {
+      gpu.peer_status = PeerStatus::unknown;
+      if (const PciFunction* function = tree_.find(gpu.bdf)) {
+        gpu.link = tree_.link_of(*function);
+        if (gpu.bar1_bytes == 0) gpu.bar1_bytes = tree_.window_bytes(*function, 1);
+      }
+      read_driver_files(gpu);
+    }
+  }
+
+  void read_driver_files(Gpu& gpu) {
+    if (!gpu.product.empty() && !gpu.uuid.empty()) return;
+    const std::string text =
+        text_at(files_, "/proc/driver/nvidia/gpus/" + gpu.bdf + "/information");
+    for (const std::string_view line : split(text, '\n')) {
+      const std::size_t colon = line.find(':');
+      if (colon == std::string_view::npos) continue;
+      const std::string_view name = line.substr(0, colon);
+      const std::string_view value = trimmed(line.substr(colon + 1));
+      if (name == "Model" && gpu.product.empty()) gpu.product = value;
+      // Before the GPU is initialised its uuid is printed as question marks.
+      const bool uuid = name == "GPU UUID" && value.find('?') == std::string_view::npos;
+      if (uuid && gpu.uuid.empty()) gpu.uuid = value;
+    }
+  }
+
+  /// A GPU's status is the worst that NVML says of it with any other one.
+  void read_peer_status() {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (devices_[i] == nullptr) continue;
+      std::optional<PeerStatus> worst;
+      for (std::size_t j = 0; j < devices_.size(); ++j) {
+        if (i == j || devices_[j] == nullptr) continue;
+        int status = nvml::p2p_status_unknown;
+        if (nvml_.table()->device_get_p2p_status(devices_[i], devices_[j], nvml::p2p_caps_read,
+                                                 &status) != nvml::success) {
+          status = nvml::p2p_status_unknown;
+        }
+        const PeerStatus said = peer_status(status);
+        if (!worst.has_value() || *worst == PeerStatus::ok) worst = said;
+      }
+      list_.gpus[i].peer_status = worst.value_or(PeerStatus::unknown);
+    }
+  }
+
+  LinkEnds link_ends(std::size_t gpu) {
+    LinkEnds ends;
+    ends.to_gpu.resize(devices_.size());
+    for (unsigned link = 0; link < nvlinks_max; ++link) {
+      unsigned active = 0;
+      nvml::nvmlPciInfo_t remote{};
+      if (nvml_.table()->device_get_nvlink_state(devices_[gpu], link, &active) != nvml::success)
+        continue;
+      if (active == 0) continue;
+      if (nvml_.table()->device_get_nvlink_remote_pci_info(devices_[gpu], link, &remote) !=
+          nvml::success) {
+        continue;
+      }
+      remote.busId[sizeof remote.busId - 1] = '\0';
+      const std::string bdf = canonical_bdf(remote.busId);
+      const auto far = std::find_if(list_.gpus.begin(), list_.gpus.end(),
+                                    [&](const Gpu& each) { return each.bdf == bdf; });
+      if (far != list_.gpus.end()) {
+        ++ends.to_gpu[static_cast<std::size_t>(far - list_.gpus.begin())];
+      } else {
+        ++ends.to_switch;
+      }
+    }
+    return ends;
+  }
+
+  void read_nvlinks() {
+    std::vector<LinkEnds> ends;
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      ends.push_back(devices_[i] == nullptr
+                         ? LinkEnds{std::vector<std::uint32_t>(devices_.size()), 0}
+                         : link_ends(i));
+    }
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      for (std::size_t j = i + 1; j < ends.size(); ++j) {
+        const std::uint32_t direct = std::max(ends[i].to_gpu[j], ends[j].to_gpu[i]);
+        const std::uint32_t count = direct + std::min(ends[i].to_switch, ends[j].to_switch);
+        if (count == 0) continue;
+        list_.nvlinks.push_back(
+            NvLink{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j), count});
+      }
+    }
+  }
+
+  system::Files& files_;
+  const PciTree& tree_;
+  OpenNvml nvml_;
+  GpuList list_;
+  std::vector<nvml::nvmlDevice_t> devices_;  ///< by GPU; null where NVML does not know it
+};
+
+}  // namespace
+
+GpuList read_gpus(system::Host& host, const PciTree& tree) {
+  return GpuReader(host, tree).read();
+}
+
+}  // namespace nobounce::topology

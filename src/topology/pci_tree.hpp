@@ -1,0 +1,74 @@
+// The PCI tree of a host as /sys shows it: functions, the bridges above each, and what their
+// registers say.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nobounce/machine.hpp>
+#include "system/files.hpp"
+
+namespace nobounce::topology {
+
+struct PciFunction {
+  std::string bdf;
+  std::string path;                  ///< below /sys/devices
+  std::string root;                  ///< its host bridge, as the folder is called: pci0000:40
+  std::vector<std::string> bridges;  ///< between host bridge and function, topmost first
+  std::uint32_t vendor = 0;
+  std::uint32_t device = 0;
+  std::uint32_t class_code = 0;
+
+  [[nodiscard]] bool is_bridge() const { return class_code >> 8 == 0x0604; }
+  /// Root ports lie on the root bus; below them upstream and downstream ports of switches take
+  /// turns.
+  [[nodiscard]] bool is_root_port() const { return is_bridge() && bridges.empty(); }
+  [[nodiscard]] bool is_upstream_port() const { return is_bridge() && bridges.size() % 2 == 1; }
+  [[nodiscard]] bool is_nvidia_gpu() const {
+    return vendor == 0x10de && (class_code >> 8 == 0x0300 || class_code >> 8 == 0x0302);
+  }
+};
+
+class PciTree {
+ public:
+  /// Empty where /sys/bus/pci cannot be read.
+  [[nodiscard]] static PciTree read(system::Files& files);
+
+  /// In order of domain, bus, device and function.
+  [[nodiscard]] const std::vector<PciFunction>& functions() const { return functions_; }
+  /// Folder names of host bridges that have anything to do with transfers, in order.
+  [[nodiscard]] std::vector<std::string> roots() const;
+  [[nodiscard]] const PciFunction* find(std::string_view bdf) const;
+  /// The function that a path below /sys/devices belongs to: the deepest one in it.
+  [[nodiscard]] const PciFunction* owner_of(std::string_view real_path) const;
+
+  /// The device's own end of its link.
+  [[nodiscard]] PcieLink link_of(const PciFunction& function) const;
+  [[nodiscard]] std::optional<std::int64_t> numa_of(const PciFunction& function) const;
+  /// What its ACS control word does to peer requests; unknown where configuration space is cut
+  /// short.
+  [[nodiscard]] AcsMode acs_of(const PciFunction& port) const;
+  [[nodiscard]] IommuMode iommu_of(const PciFunction& function) const;
+  /// Size of a base address register's window; 0 where it has none.
+  [[nodiscard]] std::uint64_t window_bytes(const PciFunction& function, std::size_t bar) const;
+
+ private:
+  explicit PciTree(system::Files& files) : files_(&files) {}
+
+  system::Files* files_;
+  std::vector<PciFunction> functions_;
+  std::map<std::string, std::size_t, std::less<>> by_bdf_;
+};
+
+/// Lower case, with a domain of at least four digits: 00000000:01:00.0 and 0000:01:00.0 are one
+/// address.
+[[nodiscard]] std::string canonical_bdf(std::string_view text);
+
+/// The mode that an ACS control word stands for.
+[[nodiscard]] AcsMode acs_mode(std::uint16_t control);
+
+}  // namespace nobounce::topology
