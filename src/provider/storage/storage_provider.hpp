@@ -1,4 +1,5 @@
-// Storage: files <-> GPU memory through libcufile, direct only: every staging switch of the library is off.
+// Storage: files <-> GPU memory through libcufile, direct only: every staging switch of the library
+// is off.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,12 @@
 
 namespace nobounce::provider {
 
-/// Our private cufile.json, and whether it is in force. Made before CUDA starts threads, so before anything else.
+/// Our private cufile.json, and whether it is in force. Made before CUDA starts threads, so before
+/// anything else.
 class CufileConfiguration {
  public:
-  /// Sets CUFILE_ENV_PATH_JSON to a private JSON with every staging switch off, if nobody opened cuFile before us and
-  /// the process has one thread. Never fails: `ours()` says what came of it.
+  /// Sets CUFILE_ENV_PATH_JSON to a private JSON with every staging switch off, if nobody opened
+  /// cuFile before us and the process has one thread. Never fails: `ours()` says what came of it.
   [[nodiscard]] static CufileConfiguration install(system::Host& host, bool allowed);
   [[nodiscard]] const core::Fact& ours() const { return ours_; }
 
@@ -27,10 +29,10 @@ class CufileConfiguration {
 /// The text of the private configuration (JSON).
 [[nodiscard]] std::string private_cufile_json();
 
-/// Requests are at most 16 MiB. Statistics of level 3 are read before and after each window of requests.
-/// All references must outlive the provider. Thread-safe.
-[[nodiscard]] std::unique_ptr<core::Provider> make_storage_provider(system::Host& host, system::CudaContexts& contexts,
-                                                                    const system::OpenFiles& files,
-                                                                    const CufileConfiguration& configuration);
+/// Requests are at most 16 MiB. Statistics of level 3 are read before and after each window of
+/// requests. All references must outlive the provider. Thread-safe.
+[[nodiscard]] std::unique_ptr<core::Provider> make_storage_provider(
+    system::Host& host, system::CudaContexts& contexts, const system::OpenFiles& files,
+    const CufileConfiguration& configuration);
 
 }  // namespace nobounce::provider
