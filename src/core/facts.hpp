@@ -57,9 +57,19 @@ struct GpuFacts {
   std::optional<std::uint64_t> bar1_free_bytes;
 };
 
+/// What the drivers say about one ordered pair of GPUs: a capability, which says nothing about use.
+struct PeerFacts {
+  std::uint32_t source = 0;
+  std::uint32_t target = 0;
+  Fact can_access;                  ///< cuDeviceCanAccessPeer: the source may map the target's memory
+  std::optional<PeerStatus> read;   ///< nvmlDeviceGetP2PStatus; empty: not read
+  std::optional<PeerStatus> write;
+};
+
 struct HostFacts {
   StorageHostFacts storage;
   std::vector<GpuFacts> gpus;
+  std::vector<PeerFacts> peers;  ///< pairs that nobody asked about are absent
 };
 
 }  // namespace nobounce::core

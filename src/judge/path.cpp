@@ -16,6 +16,7 @@ class PathJudge {
       : machine_(machine),
         device_(device),
         gpu_{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)},
+        peers_(device.kind == DeviceRef::Kind::gpu),
         path_(path_between(machine, device, gpu_)),
         pair_(device_name(machine, device) + " -> " + device_name(machine, gpu_)) {}
 
@@ -49,6 +50,9 @@ class PathJudge {
     const std::string observed = "IOMMU mode: " + mode;
     if (mode == to_string(IommuMode::off) || mode == to_string(IommuMode::identity)) {
       add(met(rule, observed, iommu.source));
+    } else if (mode == to_string(IommuMode::translated) && peers_) {
+      add(unknown(rule, observed + "; only a verified copy tells whether the driver maps it",
+                  iommu.source, rule.cause));
     } else if (mode == to_string(IommuMode::translated)) {
       add(unmet(rule, observed, iommu.source));
     } else {
@@ -91,7 +95,9 @@ class PathJudge {
     switch (path_.forwarding) {
       case PeerForwarding::refused:
         add(unmet(rule,
-                  observed + "; the kernel does not allow peer requests through this host bridge",
+                  observed + (peers_ ? "; the host bridge does not forward them"
+                                     : "; the kernel does not allow peer requests through this "
+                                       "host bridge"),
                   std::move(source)));
         return;
       case PeerForwarding::allowed:
@@ -137,6 +143,8 @@ class PathJudge {
       }
     } else if (device_.kind == DeviceRef::Kind::nic) {
       judge_link(device_, machine_.nics[device_.index].link, machine_.nics[device_.index].bdf);
+    } else if (peers_) {
+      judge_link(device_, machine_.gpus[device_.index].link, machine_.gpus[device_.index].bdf);
     }
     judge_link(gpu_, machine_.gpus[gpu_.index].link, machine_.gpus[gpu_.index].bdf);
   }
@@ -168,6 +176,7 @@ class PathJudge {
   const Machine& machine_;
   DeviceRef device_;
   DeviceRef gpu_;
+  bool peers_;  ///< two GPUs: their driver decides, not the kernel
   Path path_;
   std::string pair_;
   PathJudgement result_;
@@ -178,6 +187,12 @@ class PathJudge {
 PathJudgement judge_path(const Machine& machine, DeviceRef device, std::uint32_t gpu,
                          const core::TextFact& iommu) {
   return PathJudge(machine, device, gpu).judge(iommu);
+}
+
+PathJudgement judge_peer_path(const Machine& machine, std::uint32_t source_gpu,
+                              std::uint32_t target_gpu, const core::TextFact& iommu) {
+  const DeviceRef source{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(source_gpu)};
+  return PathJudge(machine, source, target_gpu).judge(iommu);
 }
 
 Finding path_unknown(std::string subject, std::string observed, std::string source) {

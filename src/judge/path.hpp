@@ -20,6 +20,11 @@ struct PathJudgement {
 [[nodiscard]] PathJudgement judge_path(const Machine& machine, DeviceRef device, std::uint32_t gpu,
                                        const core::TextFact& iommu);
 
+/// The same between two GPUs over PCIe. A translating IOMMU forbids nothing by itself there: the
+/// driver maps peer windows through it where its settings say so.
+[[nodiscard]] PathJudgement judge_peer_path(const Machine& machine, std::uint32_t source_gpu,
+                                            std::uint32_t target_gpu, const core::TextFact& iommu);
+
 /// The one finding of a path whose other end nobody can name: unknown.
 [[nodiscard]] Finding path_unknown(std::string subject, std::string observed, std::string source);
 
