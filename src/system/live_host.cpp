@@ -53,12 +53,14 @@ class LazyTable {
 constexpr const char* driver_remedy =
     "install the NVIDIA driver; without a GPU, try --machine soft:workstation";
 
+constexpr const char* cufile_remedy = "install libcufile, which comes with the CUDA toolkit";
+
 class LiveHost final : public Host {
  public:
   explicit LiveHost(const LiveOptions& options)
       : cuda_(options.cuda_library, Cause::none, driver_remedy),
         nvml_(options.nvml_library, Cause::none, driver_remedy),
-        cufile_(options.cufile_library, Cause::storage_cufile_absent, ""),
+        cufile_(options.cufile_library, Cause::storage_cufile_absent, cufile_remedy),
         files_(make_live_files(options.root)) {}
 
   HostKind kind() const override { return HostKind::live; }
