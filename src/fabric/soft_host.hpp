@@ -1,5 +1,5 @@
-// SoftHost: system::Host over a model of the bus, built from any Machine. It behaves as the real one does, silences
-// included, and keeps a ledger that only the bus writes.
+// SoftHost: system::Host over a model of the bus, built from any Machine. It behaves as the real
+// one does, silences included, and keeps a ledger that only the bus writes.
 #pragma once
 
 #include <cstdint>
@@ -16,36 +16,42 @@ class Ledger;
 
 /// Faults, as probabilities per event (0..1) or switches. Each is something a real machine does.
 struct SoftFaults {
-  double read_error = 0;         ///< a drive read answers EIO
-  double write_error = 0;        ///< a drive write answers EIO
-  double short_read = 0;         ///< pread and cuFileRead return less than asked
-  double dma_fault = 0;          ///< a peer DMA is lost on the bus: cuFile answers an error
-  double cuda_error = 0;         ///< an asynchronous copy fails its stream
-  double cufile_refusal = 0;     ///< cuFileRead/Write refuse a request
-  double pin_failure = 0;        ///< cuFileBufRegister fails
-  bool compat_in_silence = false;   ///< the library stages although its configuration forbids it (a lie to catch)
+  double read_error = 0;      ///< a drive read answers EIO
+  double write_error = 0;     ///< a drive write answers EIO
+  double short_read = 0;      ///< pread and cuFileRead return less than asked
+  double dma_fault = 0;       ///< a peer DMA is lost on the bus: cuFile answers an error
+  double cuda_error = 0;      ///< an asynchronous copy fails its stream
+  double cufile_refusal = 0;  ///< cuFileRead/Write refuse a request
+  double pin_failure = 0;     ///< cuFileBufRegister fails
+  /// The library stages although its configuration forbids it (a lie to catch).
+  bool compat_in_silence = false;
   bool statistics_stuck = false;    ///< cuFile statistics do not move
   bool statistics_missing = false;  ///< the statistics functions are absent (libcufile < 1.15)
-  bool cufile_opened_before = false;  ///< somebody in this process opened cuFile before us, with its defaults
-  std::uint64_t module_unloaded_after_requests = 0;  ///< nvidia_fs goes away after that many requests; 0: never
+  /// Somebody in this process opened cuFile before us, with its defaults.
+  bool cufile_opened_before = false;
+  /// nvidia_fs goes away after that many requests; 0: never.
+  std::uint64_t module_unloaded_after_requests = 0;
 };
 
 struct SoftOptions {
   bool deterministic = false;
   std::uint64_t seed = 1;
   SoftFaults faults;
-  bool trap_cpu_touches = false;  ///< count CPU touches of bounce memory by a SIGSEGV handler (tests) instead of dying
+  /// Count CPU touches of bounce memory by a SIGSEGV handler (tests) instead of dying.
+  bool trap_cpu_touches = false;
 };
 
 class SoftHost : public system::Host {
  public:
   /// Origin fabric or input for machines that cannot be built.
-  [[nodiscard]] static Result<std::unique_ptr<SoftHost>> create(const Machine& machine, const SoftOptions& options = {});
+  [[nodiscard]] static Result<std::unique_ptr<SoftHost>> create(const Machine& machine,
+                                                                const SoftOptions& options = {});
   [[nodiscard]] virtual const Machine& machine() const = 0;
   [[nodiscard]] virtual Bus& bus() = 0;
   [[nodiscard]] virtual const Ledger& ledger() const = 0;
   [[nodiscard]] virtual SoftFaults& faults() = 0;
-  [[nodiscard]] virtual std::uint64_t cpu_touches() const = 0;  ///< of bounce memory outside the seam
+  /// CPU touches of bounce memory outside the seam.
+  [[nodiscard]] virtual std::uint64_t cpu_touches() const = 0;
 };
 
 }  // namespace nobounce::fabric
