@@ -1,40 +1,21 @@
 // The host provider: pinned host memory <-> GPU memory, and copies inside one GPU.
 #include "provider/host/host_provider.hpp"
 
-#include <algorithm>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
-#include "provider/host/copy_list.hpp"
 #include "provider/host/pinned_memory.hpp"
+#include "system/copier.hpp"
 
 namespace nobounce::provider {
 
 namespace {
 
-using host::CopyKind;
-using host::CopyList;
+using system::CopyKind;
 
-constexpr std::uint64_t look_again_ns = 20'000;
-constexpr std::uint64_t destructor_patience_ns = 5'000'000'000;
-
-/// Looks at running copies when nobody polls, and tells waiters.
-class CopyWatch final : public system::Worker {
- public:
-  CopyWatch(system::Host& host, CopyList& copies) : host_(host), copies_(copies) {}
-  [[nodiscard]] system::Step step() override {
-    const std::uint64_t now_ns = host_.clock().now_ns();
-    if (copies_.advance(now_ns)) host_.workers().notify();
-    return copies_.idle() ? system::Step::idle() : system::Step::idle_until(now_ns + look_again_ns);
-  }
-
- private:
-  system::Host& host_;
-  CopyList& copies_;
-};
+constexpr const char* attempted_copy = "copy between host and GPU memory";
 
 struct Pair {
   CopyKind kind = CopyKind::to_gpu;
@@ -62,10 +43,7 @@ std::optional<Pair> pair_of(const Segment& segment) {
 class HostProvider final : public core::Provider {
  public:
   HostProvider(system::Host& host, system::CudaContexts& contexts)
-      : host_(host), contexts_(contexts), copies_(contexts), watch_(host, copies_) {}
-  ~HostProvider() override {
-    if (!closed_) (void)close(host_.clock().now_ns() + destructor_patience_ns);
-  }
+      : contexts_(contexts), copier_(host, contexts, "host-copies") {}
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::host; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
@@ -78,15 +56,9 @@ class HostProvider final : public core::Provider {
 
  private:
   [[nodiscard]] std::optional<Error> why_not(const Segment& segment);
-  [[nodiscard]] Status start_watch();
 
-  system::Host& host_;
   system::CudaContexts& contexts_;
-  CopyList copies_;
-  CopyWatch watch_;
-  std::mutex watch_mutex_;  ///< of watch_id_
-  std::optional<system::WorkerId> watch_id_;
-  bool closed_ = false;
+  system::Copier copier_;
 };
 
 Assessment HostProvider::assess(const Segment& segment) {
@@ -119,7 +91,7 @@ Assessment HostProvider::assess(const Segment& segment) {
 }
 
 std::optional<Error> HostProvider::why_not(const Segment& segment) {
-  Error error{.origin = ErrorOrigin::input, .attempted = "copy between host and GPU memory"};
+  Error error{.origin = ErrorOrigin::input, .attempted = attempted_copy};
   if (!pair_of(segment).has_value()) {
     error.detail = "the host provider moves between host memory and a GPU, or inside one GPU";
     return error;
@@ -142,57 +114,31 @@ std::optional<Error> HostProvider::why_not(const Segment& segment) {
   return error;
 }
 
-Status HostProvider::start_watch() {
-  const std::lock_guard lock(watch_mutex_);
-  if (watch_id_.has_value()) {
-    host_.workers().wake(*watch_id_);
-    return {};
-  }
-  Result<system::WorkerId> id = host_.workers().start(watch_, "host-copies");
-  if (!id.ok()) return std::move(id).error();
-  watch_id_ = *id;
-  return {};
-}
-
 void HostProvider::submit(std::span<const core::Operation> operations) {
-  const Status watched = start_watch();
   for (const core::Operation& operation : operations) {
-    if (!watched.ok()) {
-      copies_.refuse(operation.id, watched.error());
-    } else if (auto error = why_not(operation.segment)) {
-      copies_.refuse(operation.id, std::move(*error));
-    } else {
-      const Pair pair = *pair_of(operation.segment);
-      copies_.add(operation, pair.gpu->gpu, pair.kind, host_.clock().now_ns());
+    if (auto error = why_not(operation.segment)) {
+      copier_.refuse(operation.id, std::move(*error));
+      continue;
     }
+    const Pair pair = *pair_of(operation.segment);
+    copier_.copy(operation,
+                 {.lane = {.gpu = pair.gpu->gpu, .kind = pair.kind},
+                  .link = pair.kind == CopyKind::inside_gpu ? Link::none : Link::host_bridge,
+                  .attempted = attempted_copy});
   }
-  if (watched.ok()) (void)start_watch();  // awake, so that it sees what was added
-  host_.workers().notify();
+  copier_.submitted();
 }
 
 std::size_t HostProvider::poll(std::span<core::Completion> completions) {
-  (void)copies_.advance(host_.clock().now_ns());
-  return copies_.take(completions);
+  return copier_.poll(completions);
 }
 
 void HostProvider::cancel(core::OperationId operation) {
-  copies_.cancel(operation);
+  copier_.cancel(operation);
 }
 
 bool HostProvider::close(std::uint64_t deadline_ns) {
-  if (closed_) return true;
-  closed_ = true;
-  copies_.cancel_all();
-  const bool ended = host_.workers().wait(
-      [this] {
-        (void)copies_.advance(host_.clock().now_ns());
-        return copies_.idle();
-      },
-      deadline_ns);
-  const std::lock_guard lock(watch_mutex_);
-  if (watch_id_.has_value()) host_.workers().stop(*watch_id_);
-  watch_id_.reset();
-  return copies_.release() && ended;
+  return copier_.close(deadline_ns);
 }
 
 }  // namespace

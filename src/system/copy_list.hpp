@@ -1,4 +1,4 @@
-// The copies of the host provider: each operation piece by piece, so that a deadline or a cancel
+// Copies by the GPUs' copy engines: each operation piece by piece, so that a deadline or a cancel
 // can stop it between.
 #pragma once
 
@@ -10,18 +10,24 @@
 #include <vector>
 
 #include "core/provider.hpp"
-#include "provider/host/copy_streams.hpp"
+#include "system/copy_streams.hpp"
 
-namespace nobounce::provider::host {
+namespace nobounce::system {
+
+/// What a provider adds to an operation that it wants copied.
+struct CopyOrder {
+  CopyLane lane;
+  Link link = Link::none;          ///< what the bytes travel over
+  const char* attempted = "copy";  ///< for errors; must outlive the list
+};
 
 /// Thread-safe; its lock is held while the driver is asked about copies, never while one is waited
 /// for.
 class CopyList {
  public:
-  explicit CopyList(system::CudaContexts& contexts) : streams_(contexts) {}
+  explicit CopyList(CudaContexts& contexts) : streams_(contexts) {}
 
-  void add(const core::Operation& operation, std::uint32_t gpu, CopyKind kind,
-           std::uint64_t now_ns);
+  void add(const core::Operation& operation, const CopyOrder& order, std::uint64_t now_ns);
   void refuse(core::OperationId id, Error error);
   /// Looks at what runs and starts what can be started. True if a completion became ready.
   [[nodiscard]] bool advance(std::uint64_t now_ns);
@@ -34,8 +40,7 @@ class CopyList {
  private:
   struct Job {
     core::Operation operation;
-    std::uint32_t gpu = 0;
-    CopyKind kind = CopyKind::to_gpu;
+    CopyOrder order;
     std::uint64_t arrived_bytes = 0;
     std::uint64_t piece_bytes = 0;  ///< in flight
     std::uint64_t started_ns = 0;   ///< of the piece in flight
@@ -55,4 +60,4 @@ class CopyList {
   std::vector<core::Completion> completions_;
 };
 
-}  // namespace nobounce::provider::host
+}  // namespace nobounce::system

@@ -1,11 +1,11 @@
-// The copies of the host provider.
-#include "provider/host/copy_list.hpp"
+// Copies by the GPUs' copy engines, piece by piece.
+#include "system/copy_list.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <variant>
 
-namespace nobounce::provider::host {
+namespace nobounce::system {
 
 namespace {
 
@@ -32,13 +32,11 @@ CopyEnds ends_of(const Segment& segment, std::uint64_t offset_bytes) {
 
 }  // namespace
 
-void CopyList::add(const core::Operation& operation, std::uint32_t gpu, CopyKind kind,
-                   std::uint64_t now_ns) {
+void CopyList::add(const core::Operation& operation, const CopyOrder& order, std::uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
   Job job;
   job.operation = operation;
-  job.gpu = gpu;
-  job.kind = kind;
+  job.order = order;
   if (advance(job, now_ns)) {
     complete(job);
   } else {
@@ -100,7 +98,7 @@ void CopyList::launch(Job& job, std::uint64_t now_ns) {
   const Segment& segment = job.operation.segment;
   job.piece_bytes = std::min(segment.length_bytes - job.arrived_bytes, piece_bytes_most);
   Result<CopyInFlight> copy =
-      streams_.start(job.gpu, job.kind, ends_of(segment, job.arrived_bytes), job.piece_bytes);
+      streams_.start(job.order.lane, ends_of(segment, job.arrived_bytes), job.piece_bytes);
   if (!copy.ok()) {
     job.error = std::move(copy).error();
     job.stopped = true;
@@ -114,7 +112,7 @@ void CopyList::stop(Job& job, Cause cause, const char* detail) {
   job.stopped = true;
   if (job.error.has_value()) return;
   job.error = Error{.origin = ErrorOrigin::session,
-                    .attempted = "copy between host and GPU memory",
+                    .attempted = job.order.attempted,
                     .cause = cause,
                     .detail = detail};
 }
@@ -123,9 +121,7 @@ void CopyList::complete(Job& job) {
   core::Completion completion;
   completion.id = job.operation.id;
   completion.bytes[Carriage::direct] = job.arrived_bytes;
-  if (job.arrived_bytes > 0 && job.kind != CopyKind::inside_gpu) {
-    completion.link = Link::host_bridge;
-  }
+  if (job.arrived_bytes > 0) completion.link = job.order.link;
   completion.known = Known::claimed;
   if (job.error.has_value()) completion.cause = job.error->cause;
   completion.error = std::move(job.error);
@@ -169,4 +165,4 @@ bool CopyList::release() {
   return streams_.release();
 }
 
-}  // namespace nobounce::provider::host
+}  // namespace nobounce::system

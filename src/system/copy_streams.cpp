@@ -1,48 +1,51 @@
-// The streams of the host provider.
-#include "provider/host/copy_streams.hpp"
+// Streams for copies by the GPUs' copy engines.
+#include "system/copy_streams.hpp"
 
 #include <utility>
 
-namespace nobounce::provider::host {
+namespace nobounce::system {
 
-using system::cuda::success;
+using cuda::success;
 
-Result<CopyStream*> CopyStreams::find(std::uint32_t gpu, CopyKind kind) {
+Result<CopyStream*> CopyStreams::find(const CopyLane& lane) {
   CopyStream* reopen = nullptr;
   for (const auto& stream : streams_) {
-    if (stream->gpu != gpu || stream->kind != kind) continue;
+    if (!(stream->lane == lane)) continue;
     if (!stream->broken) return stream.get();
     if (stream->in_flight == 0) reopen = stream.get();
   }
-  const Result<system::cuda::CUcontext> context = contexts_.context(gpu);
+  const Result<cuda::CUcontext> context = contexts_.context(lane.gpu);
   if (!context.ok()) return context.error();
-  system::Cuda& cuda = contexts_.table();
-  const system::ContextGuard guard(cuda, *context);
+  const bool to_peer = lane.kind == CopyKind::to_peer;
+  const Result<cuda::CUcontext> peer = to_peer ? contexts_.context(lane.peer) : context;
+  if (!peer.ok()) return peer.error();
+  Cuda& cuda = contexts_.table();
+  const ContextGuard guard(cuda, *context);
   if (reopen != nullptr) close(*reopen);
-  system::cuda::CUstream stream = nullptr;
-  const auto code = cuda.stream_create(&stream, system::cuda::stream_non_blocking);
-  if (code != success) return system::cuda_error(cuda, code, "create a stream for copies");
+  cuda::CUstream stream = nullptr;
+  const auto code = cuda.stream_create(&stream, cuda::stream_non_blocking);
+  if (code != success) return cuda_error(cuda, code, "create a stream for copies");
   if (reopen == nullptr) {
     streams_.push_back(std::make_unique<CopyStream>());
     reopen = streams_.back().get();
   }
-  reopen->gpu = gpu;
-  reopen->kind = kind;
+  reopen->lane = lane;
   reopen->context = *context;
+  reopen->peer_context = *peer;
   reopen->stream = stream;
   reopen->broken = false;
   return reopen;
 }
 
-Result<CopyInFlight> CopyStreams::start(std::uint32_t gpu, CopyKind kind, const CopyEnds& ends,
+Result<CopyInFlight> CopyStreams::start(const CopyLane& lane, const CopyEnds& ends,
                                         std::uint64_t length_bytes) {
-  Result<CopyStream*> found = find(gpu, kind);
+  Result<CopyStream*> found = find(lane);
   if (!found.ok()) return std::move(found).error();
   CopyStream& on = **found;
-  system::Cuda& cuda = contexts_.table();
-  const system::ContextGuard guard(cuda, on.context);
-  system::cuda::CUresult code = success;
-  switch (kind) {
+  Cuda& cuda = contexts_.table();
+  const ContextGuard guard(cuda, on.context);
+  cuda::CUresult code = success;
+  switch (lane.kind) {
     case CopyKind::to_gpu:
       code = cuda.memcpy_htod_async(ends.gpu_target.value, ends.host, length_bytes, on.stream);
       break;
@@ -53,17 +56,21 @@ Result<CopyInFlight> CopyStreams::start(std::uint32_t gpu, CopyKind kind, const 
       code = cuda.memcpy_dtod_async(ends.gpu_target.value, ends.gpu_source.value, length_bytes,
                                     on.stream);
       break;
+    case CopyKind::to_peer:
+      code = cuda.memcpy_peer_async(ends.gpu_target.value, on.peer_context, ends.gpu_source.value,
+                                    on.context, length_bytes, on.stream);
+      break;
   }
   if (code != success) {
     on.broken = true;
-    return system::cuda_error(cuda, code, "start a copy by the GPU's copy engine");
+    return cuda_error(cuda, code, "start a copy by the GPU's copy engine");
   }
   CopyInFlight copy{&on, nullptr};
   ++on.in_flight;
   if (!on.free_events.empty()) {
     copy.event = on.free_events.back();
     on.free_events.pop_back();
-  } else if (cuda.event_create(&copy.event, system::cuda::event_disable_timing) != success) {
+  } else if (cuda.event_create(&copy.event, cuda::event_disable_timing) != success) {
     copy.event = nullptr;
   }
   // The copy runs from here on, whatever happens to the event: without one the stream is asked.
@@ -76,27 +83,27 @@ Result<CopyInFlight> CopyStreams::start(std::uint32_t gpu, CopyKind kind, const 
 
 Landing CopyStreams::look(CopyInFlight& copy, std::optional<Error>& error) {
   CopyStream& on = *copy.on;
-  system::Cuda& cuda = contexts_.table();
-  const system::ContextGuard guard(cuda, on.context);
+  Cuda& cuda = contexts_.table();
+  const ContextGuard guard(cuda, on.context);
   auto code = copy.event != nullptr ? cuda.event_query(copy.event) : cuda.stream_query(on.stream);
-  if (code == system::cuda::error_not_ready) return Landing::flying;
+  if (code == cuda::error_not_ready) return Landing::flying;
   if (code != success) {
     // One failed question proves nothing about the copy; the stream is asked as well.
     on.broken = true;
     code = cuda.stream_query(on.stream);
-    if (code == system::cuda::error_not_ready) return Landing::flying;
+    if (code == cuda::error_not_ready) return Landing::flying;
   }
   --on.in_flight;
   if (copy.event != nullptr) on.free_events.push_back(copy.event);
   copy = {};
   if (code == success) return Landing::landed;
-  error = system::cuda_error(cuda, code, "copy by the GPU's copy engine");
+  error = cuda_error(cuda, code, "copy by the GPU's copy engine");
   return Landing::failed;
 }
 
 void CopyStreams::close(CopyStream& stream) {
-  system::Cuda& cuda = contexts_.table();
-  for (const system::cuda::CUevent event : stream.free_events) (void)cuda.event_destroy(event);
+  Cuda& cuda = contexts_.table();
+  for (const cuda::CUevent event : stream.free_events) (void)cuda.event_destroy(event);
   stream.free_events.clear();
   if (stream.stream != nullptr) (void)cuda.stream_destroy(stream.stream);
   stream.stream = nullptr;
@@ -109,10 +116,10 @@ bool CopyStreams::release() {
       all = false;
       continue;
     }
-    const system::ContextGuard guard(contexts_.table(), stream->context);
+    const ContextGuard guard(contexts_.table(), stream->context);
     close(*stream);
   }
   return all;
 }
 
-}  // namespace nobounce::provider::host
+}  // namespace nobounce::system

@@ -1,4 +1,5 @@
-// The streams of the host provider: one per GPU and direction.
+// Streams for copies by the GPUs' copy engines: one per GPU and direction, or per ordered pair of
+// GPUs.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,24 @@
 #include <nobounce/result.hpp>
 #include "system/cuda_contexts.hpp"
 
-namespace nobounce::provider::host {
+namespace nobounce::system {
 
-enum class CopyKind : std::uint8_t { to_gpu, to_host, inside_gpu };
+enum class CopyKind : std::uint8_t { to_gpu, to_host, inside_gpu, to_peer };
 
-struct CopyStream {
+/// What a stream is for. `peer` counts for to_peer only, which runs on the source's own stream.
+struct CopyLane {
   std::uint32_t gpu = 0;
   CopyKind kind = CopyKind::to_gpu;
-  system::cuda::CUcontext context = nullptr;
-  system::cuda::CUstream stream = nullptr;
-  std::vector<system::cuda::CUevent> free_events;
+  std::uint32_t peer = 0;
+  bool operator==(const CopyLane&) const = default;
+};
+
+struct CopyStream {
+  CopyLane lane;
+  cuda::CUcontext context = nullptr;
+  cuda::CUcontext peer_context = nullptr;  ///< for to_peer
+  cuda::CUstream stream = nullptr;
+  std::vector<cuda::CUevent> free_events;
   std::uint32_t in_flight = 0;
   bool broken = false;  ///< a copy failed or hangs: nothing new is put on it
 };
@@ -28,7 +37,7 @@ struct CopyStream {
 /// asked.
 struct CopyInFlight {
   CopyStream* on = nullptr;
-  system::cuda::CUevent event = nullptr;
+  cuda::CUevent event = nullptr;
 };
 
 enum class Landing : std::uint8_t { flying, landed, failed };
@@ -36,18 +45,18 @@ enum class Landing : std::uint8_t { flying, landed, failed };
 /// Where a copy starts and ends.
 struct CopyEnds {
   std::byte* host = nullptr;  ///< for to_gpu and to_host
-  DevicePointer gpu_source;   ///< for to_host and inside_gpu
-  DevicePointer gpu_target;   ///< for to_gpu and inside_gpu
+  DevicePointer gpu_source;   ///< for all but to_gpu
+  DevicePointer gpu_target;   ///< for all but to_host
 };
 
-/// Not thread-safe: the provider's lock guards it.
+/// Not thread-safe: its owner's lock guards it.
 class CopyStreams {
  public:
-  explicit CopyStreams(system::CudaContexts& contexts) : contexts_(contexts) {}
+  explicit CopyStreams(CudaContexts& contexts) : contexts_(contexts) {}
   CopyStreams(const CopyStreams&) = delete;
   CopyStreams& operator=(const CopyStreams&) = delete;
 
-  [[nodiscard]] Result<CopyInFlight> start(std::uint32_t gpu, CopyKind kind, const CopyEnds& ends,
+  [[nodiscard]] Result<CopyInFlight> start(const CopyLane& lane, const CopyEnds& ends,
                                            std::uint64_t length_bytes);
   /// Once the copy is not flying it is over and `copy` is reset; `error` is set when it failed.
   [[nodiscard]] Landing look(CopyInFlight& copy, std::optional<Error>& error);
@@ -55,11 +64,11 @@ class CopyStreams {
   bool release();
 
  private:
-  [[nodiscard]] Result<CopyStream*> find(std::uint32_t gpu, CopyKind kind);
+  [[nodiscard]] Result<CopyStream*> find(const CopyLane& lane);
   void close(CopyStream& stream);
 
-  system::CudaContexts& contexts_;
+  CudaContexts& contexts_;
   std::vector<std::unique_ptr<CopyStream>> streams_;
 };
 
-}  // namespace nobounce::provider::host
+}  // namespace nobounce::system
