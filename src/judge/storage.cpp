@@ -142,10 +142,13 @@ class StorageJudge {
 
   void judge_drive() {
     judge_block_driver();
-    const std::string driver = file_.block_driver.empty() ? "the driver" : file_.block_driver;
-    add(judge_fact({Cause::storage_driver_not_registered, drive_subject(),
-                    driver + " registered with nvidia-fs"},
-                   file_.driver_registered, true));
+    // A driver that is not on the list cannot register either: said once is enough.
+    if (result_.findings.back().state != FindingState::unmet) {
+      const std::string driver = file_.block_driver.empty() ? "the driver" : file_.block_driver;
+      add(judge_fact({Cause::storage_driver_not_registered, drive_subject(),
+                      driver + " registered with nvidia-fs"},
+                     file_.driver_registered, true));
+    }
     judge_udev();
   }
 

@@ -15,6 +15,8 @@
 namespace nobounce::topology {
 namespace {
 
+using core::MountLine;
+
 /// Devices that exist on every host whether anybody uses them or not: listed where something is
 /// mounted from them.
 bool listed_only_if_mounted(std::string_view name) {
@@ -41,7 +43,7 @@ class StorageReader {
               [](const std::string& a, const std::string& b) { return natural_less(a, b); });
     const std::string modules = text_at(files_, "/proc/driver/nvidia-fs/modules");
     for (const std::string_view line : split(modules, '\n'))
-      registered_.emplace_back(trimmed(line));
+      registered_.emplace_back(line.substr(0, line.find_first_of(" \t:")));
     for (const std::string& name : names) read_drive(name);
     for (const MountLine& line : table_) read_mount(line);
     return std::move(result_);
@@ -161,7 +163,8 @@ class StorageReader {
     mount.point = line.point;
     mount.type = line.type;
     mount.options = line.options;
-    mount.drive = is_network_file_system(line.type) ? server_of(line) : drive_of(line);
+    mount.drive = drive_of(line);
+    if (mount.drive.empty() && is_network_file_system(line.type)) mount.drive = server_of(line);
     result_.mounts.push_back(std::move(mount));
   }
 

@@ -1,21 +1,16 @@
-// Parses /proc/self/mountinfo.
+// Reads the mount table and drops what nobody can keep data on.
 #include "topology/mount_table.hpp"
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <string_view>
 #include <utility>
-
-#include "topology/sysfs_text.hpp"
 
 namespace nobounce::topology {
 namespace {
 
-bool is_octal(char c) {
-  return c >= '0' && c <= '7';
-}
+using core::MountLine;
 
-/// File systems whose files the kernel makes up.
 bool is_kernel_made(std::string_view type) {
   constexpr std::array<std::string_view, 20> types = {
       "autofs", "binfmt_misc", "bpf",        "cgroup",     "cgroup2",   "configfs", "debugfs",
@@ -29,73 +24,15 @@ bool lies_in(std::string_view point, std::string_view above) {
          point[above.size()] == '/';
 }
 
-bool contains(const std::vector<std::string_view>& options, std::string_view option) {
-  return std::find(options.begin(), options.end(), option) != options.end();
-}
-
-std::string joined_options(std::string_view of_mount, std::string_view of_file_system) {
-  const std::vector<std::string_view> first = split(of_mount, ',');
-  const std::vector<std::string_view> second = split(of_file_system, ',');
-  const bool read_only = contains(first, "ro") || contains(second, "ro");
-  std::string options = read_only ? "ro" : "rw";
-  const auto add = [&options](std::string_view option) {
-    if (option == "rw" || option == "ro") return;
-    options += ',';
-    options += option;
-  };
-  for (const std::string_view option : first) add(option);
-  for (const std::string_view option : second) {
-    if (!contains(first, option)) add(option);
-  }
-  return options;
-}
-
-/// 36 35 98:0 /root /point rw,noatime [optional fields] - type source rw,errors=continue
-std::optional<MountLine> parse(std::string_view line) {
-  const std::size_t dash = line.find(" - ");
-  if (dash == std::string_view::npos) return std::nullopt;
-  const std::vector<std::string_view> before = split(line.substr(0, dash), ' ');
-  const std::vector<std::string_view> after = split(line.substr(dash + 3), ' ');
-  if (before.size() < 6 || after.size() < 2) return std::nullopt;
-  MountLine mount;
-  mount.device = before[2];
-  mount.point = without_octal_escapes(before[4]);
-  mount.type = without_octal_escapes(after[0]);
-  mount.source = without_octal_escapes(after[1]);
-  mount.options = joined_options(before[5], after.size() > 2 ? after[2] : std::string_view());
-  return mount;
-}
-
 }  // namespace
-
-std::string without_octal_escapes(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escape = text[i] == '\\' && i + 3 < text.size() && text[i + 1] <= '3' &&
-                        is_octal(text[i + 1]) && is_octal(text[i + 2]) && is_octal(text[i + 3]);
-    if (!escape) {
-      plain += text[i];
-      continue;
-    }
-    plain +=
-        static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-    i += 3;
-  }
-  return plain;
-}
 
 std::vector<MountLine> read_mount_table(system::Files& files) {
   const Result<std::string> text = files.read("/proc/self/mountinfo");
   if (!text) return {};
   std::vector<MountLine> mounts;
-  for (const std::string_view line : split(*text, '\n')) {
-    std::optional<MountLine> mount = parse(line);
-    if (!mount.has_value() || mount->point.empty() || mount->point.front() != '/') continue;
-    const auto earlier = std::find_if(mounts.begin(), mounts.end(), [&](const MountLine& each) {
-      return each.point == mount->point;
-    });
-    if (earlier != mounts.end()) mounts.erase(earlier);
-    mounts.push_back(std::move(*mount));
+  for (MountLine& mount : core::parse_mount_table(*text)) {
+    std::erase_if(mounts, [&](const MountLine& each) { return each.point == mount.point; });
+    mounts.push_back(std::move(mount));
   }
   // /sys/kernel/debug inside /sys and the like: nobody's data, and hundreds of lines on some hosts.
   const std::vector<MountLine> all = mounts;

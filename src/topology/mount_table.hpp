@@ -1,29 +1,14 @@
-// /proc/self/mountinfo, line by line.
+// The mounts of a host that a path can end in.
 #pragma once
 
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/mount_table.hpp"
 #include "system/files.hpp"
 
 namespace nobounce::topology {
 
-/// One line, unescaped. Options are those of the mount, then those of the file system, as
-/// /proc/mounts joins them.
-struct MountLine {
-  std::string device;  ///< major:minor
-  std::string point;
-  std::string type;
-  std::string source;
-  std::string options;
-};
-
-/// The mounts a path can end in: the last one of each point, without what lies inside kernel-made
-/// trees.
-[[nodiscard]] std::vector<MountLine> read_mount_table(system::Files& files);
-
-/// `\040` and the like, as mountinfo writes blanks.
-[[nodiscard]] std::string without_octal_escapes(std::string_view text);
+/// /proc/self/mountinfo: the last mount of each point, without what lies inside kernel-made trees.
+[[nodiscard]] std::vector<core::MountLine> read_mount_table(system::Files& files);
 
 }  // namespace nobounce::topology
