@@ -68,6 +68,9 @@ struct JsonOptions {
 /// Two-space indented, members in order, no trailing newline; or one line when `compact`.
 [[nodiscard]] std::string dump_json(const Json& json, bool compact = false);
 
+/// Well-formed UTF-8 without a NUL: what a JSON text of ours can hold and give back.
+[[nodiscard]] bool is_plain_utf8(std::string_view text);
+
 /// The value a JSON pointer (RFC 6901) names, or null if any step does not exist. Never creates anything.
 [[nodiscard]] const Json* resolve_pointer(const Json& document, std::string_view pointer);
 [[nodiscard]] Json* resolve_pointer(Json& document, std::string_view pointer);

@@ -151,6 +151,15 @@ class Writer {
 
 }  // namespace
 
+bool is_plain_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0 || text.front() == '\0') return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string dump_json(const Json& json, bool compact) {
   Writer writer(compact);
   writer.write(json);

@@ -79,6 +79,9 @@ Result<MachineSetting> parse_setting(std::string_view text) {
     return setting_error(pointer, "a field is named by a JSON pointer, which begins with /",
                          std::string(shape));
   }
+  if (!is_plain_utf8(text)) {
+    return setting_error("a field", "the setting is no well-formed UTF-8", std::string(shape));
+  }
   return MachineSetting{std::string(pointer), std::string(text.substr(equals + 1))};
 }
 

@@ -137,6 +137,13 @@ TEST(JsonText, ReplacesBrokenUtf8AndKeepsTheRest) {
   }
 }
 
+TEST(JsonText, KnowsWhatItCanGiveBack) {
+  for (const std::string& text : {""s, "a\n é € 😀"s}) EXPECT_TRUE(is_plain_utf8(text)) << text;
+  for (const std::string& text : {"a\0b"s, "\xff"s, "\xed\xa0\x80"s, "a\xe2\x82"s}) {
+    EXPECT_FALSE(is_plain_utf8(text)) << text;
+  }
+}
+
 TEST(JsonText, ReadsBackAsTheSameValue) {
   for (const double number : {0.1, 1.0, -2.5e-300, 1e22, 1.7976931348623157e308, 5e-324, -0.0}) {
     const Json json(number);

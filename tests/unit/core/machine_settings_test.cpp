@@ -104,6 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadSetting{"modules/nvidia_fs=true",
                    "a field is named by a JSON pointer, which begins with /",
                    "write --set /modules/nvidia_fs=false"},
+        BadSetting{"/name=a\xff", "the setting is no well-formed UTF-8",
+                   "write --set /modules/nvidia_fs=false"},
         BadSetting{"=true", "a field is named by a JSON pointer, which begins with /",
                    "write --set /modules/nvidia_fs=false"},
         BadSetting{"/module/nvidia_fs=true",
