@@ -74,12 +74,20 @@ class InnerHost : public Host {
 };
 
 /// The functions that give something back are never failed.
-const std::set<std::string> never_failed = {
-    "cuda.mem_free",        "cuda.mem_free_host",           "cuda.mem_host_unregister",
-    "cuda.stream_destroy",  "cuda.event_destroy",           "cuda.device_primary_ctx_release",
-    "cuda.ctx_pop_current", "cuda.ctx_disable_peer_access", "nvml.shutdown",
-    "cufile.driver_close",  "cufile.handle_deregister",     "cufile.buf_deregister",
-    "cufile.use_count"};
+const std::set<std::string> never_failed = {"cuda.mem_free",
+                                            "cuda.mem_free_host",
+                                            "cuda.mem_release",
+                                            "cuda.mem_host_unregister",
+                                            "cuda.stream_destroy",
+                                            "cuda.event_destroy",
+                                            "cuda.device_primary_ctx_release",
+                                            "cuda.ctx_pop_current",
+                                            "cuda.ctx_disable_peer_access",
+                                            "nvml.shutdown",
+                                            "cufile.driver_close",
+                                            "cufile.handle_deregister",
+                                            "cufile.buf_deregister",
+                                            "cufile.use_count"};
 
 class Faults : public testing::Test {
  protected:
