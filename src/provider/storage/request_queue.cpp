@@ -188,7 +188,7 @@ bool RequestQueue::idle() const {
 }
 
 void RequestQueue::attribute_job(Job& job, WindowVerdict verdict) {
-  storage::add(job.attribution, attribute(verdict, job.open_bytes, evidence_.configuration_ours()));
+  storage::add(job.attribution, attribute(verdict, job.open_bytes));
   job.open_bytes = {};
 }
 

@@ -66,12 +66,11 @@ struct RequestResult {
   std::optional<Error> error;
 };
 
-/// How the queue reads the statistics and what it knows of the configuration.
+/// How the queue reads the statistics.
 class Evidence {
  public:
   virtual ~Evidence() = default;
   [[nodiscard]] virtual std::optional<PathCounters> read_counters(bool writing) = 0;
-  [[nodiscard]] virtual bool configuration_ours() = 0;
 };
 
 /// Thread-safe. Reads and writes have a window each: from the first request in flight to the last,

@@ -39,7 +39,7 @@ WindowVerdict judge_window(const Window& window) {
   return unaligned > window.bounced ? WindowVerdict::bounced : WindowVerdict::direct;
 }
 
-Attribution attribute(WindowVerdict verdict, const WindowBytes& bytes, bool configuration_ours) {
+Attribution attribute(WindowVerdict verdict, const WindowBytes& bytes) {
   Attribution result;
   const auto as_intended = [&] {
     result.bytes[Carriage::direct] = bytes.aligned;
@@ -69,12 +69,9 @@ Attribution attribute(WindowVerdict verdict, const WindowBytes& bytes, bool conf
       result.cause = Cause::evidence_cufile_statistics_stuck;
       break;
     case WindowVerdict::unavailable:
+      // Our configuration forbids staging, but a library that stages all the same is on record.
+      result.bytes[Carriage::unattributed] = bytes.aligned + bytes.bounced;
       result.cause = Cause::evidence_cufile_statistics_unavailable;
-      if (configuration_ours) {
-        as_intended();
-      } else {
-        result.bytes[Carriage::unattributed] = bytes.aligned + bytes.bounced;
-      }
       break;
   }
   return result;

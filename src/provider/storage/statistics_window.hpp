@@ -56,10 +56,9 @@ struct Attribution {
   Cause cause = Cause::none;
 };
 
-/// What a receipt may say of these bytes. `configuration_ours`: every staging switch of the library
-/// is known to be off.
-[[nodiscard]] Attribution attribute(WindowVerdict verdict, const WindowBytes& bytes,
-                                    bool configuration_ours);
+/// What a receipt may say of these bytes. Without statistics nothing can be said, whatever the
+/// configuration forbids: see docs/decisions/0004.
+[[nodiscard]] Attribution attribute(WindowVerdict verdict, const WindowBytes& bytes);
 
 /// Adds what was found in another window: bytes add up, knowledge is as strong as its weakest part,
 /// and the first cause stays.

@@ -86,9 +86,6 @@ class StorageProvider final : public core::Provider,
   [[nodiscard]] std::optional<storage::PathCounters> read_counters(bool writing) override {
     return driver_.read_counters(writing);
   }
-  [[nodiscard]] bool configuration_ours() override {
-    return driver_.configuration_ours().value.value_or(false);
-  }
   void ring(const storage::RequestQueue::Ready& ready) override;
 
   [[nodiscard]] std::optional<Error> why_not(const Segment& segment) const;

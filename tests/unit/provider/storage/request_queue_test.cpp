@@ -27,12 +27,10 @@ class HandCounters : public Evidence {
  public:
   std::array<PathCounters, 2> counters;
   bool readable = true;
-  bool ours = true;
   std::optional<PathCounters> read_counters(bool writing) override {
     if (!readable) return std::nullopt;
     return counters[writing ? 1 : 0];
   }
-  bool configuration_ours() override { return ours; }
 };
 
 RequestResult aligned(std::uint64_t bytes) {
@@ -178,18 +176,15 @@ TEST_F(RequestQueueTest, AfterAMixedWindowEveryRequestGetsOneOfItsOwn) {
   EXPECT_EQ(done[0].bytes[Carriage::direct], 16 * mib);
 }
 
-TEST_F(RequestQueueTest, WithoutStatisticsTheConfigurationDecides) {
+TEST_F(RequestQueueTest, WithoutStatisticsNothingIsClaimed) {
   evidence.readable = false;
   add(job_of(1, mib));
   (void)queue.finish(*claim(), aligned(mib));
-  evidence.ours = false;
-  add(job_of(2, mib));
-  (void)queue.finish(*claim(), aligned(mib));
   const auto done = take();
-  ASSERT_EQ(done.size(), 2u);
-  EXPECT_EQ(done[0].bytes[Carriage::direct], mib);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].bytes[Carriage::unattributed], mib);
   EXPECT_EQ(done[0].known, Known::claimed);
-  EXPECT_EQ(done[1].bytes[Carriage::unattributed], mib);
+  EXPECT_EQ(done[0].cause, Cause::evidence_cufile_statistics_unavailable);
 }
 
 TEST_F(RequestQueueTest, TheFirstErrorStopsTheOperationAndCountsWhatArrived) {

@@ -55,7 +55,6 @@ TEST(StatisticsWindow, JudgesEachKindOfWindow) {
 
 struct ClaimRow {
   WindowVerdict verdict;
-  bool ours;
   CarriageBytes bytes;
   Known known;
   Cause cause;
@@ -74,23 +73,20 @@ TEST(StatisticsWindow, ClaimsNoMoreThanTheVerdictAllows) {
   const CarriageBytes intended = carried(Carriage::direct, 8192, Carriage::device_bounced, 100);
   const CarriageBytes nobody_knows = carried(Carriage::unattributed, 8292);
   const std::vector<ClaimRow> table = {
-      {WindowVerdict::direct, true, intended, Known::counted, Cause::none},
-      {WindowVerdict::direct, false, intended, Known::counted, Cause::none},
-      {WindowVerdict::bounced, true, carried(Carriage::device_bounced, 8292), Known::counted,
+      {WindowVerdict::direct, intended, Known::counted, Cause::none},
+      {WindowVerdict::bounced, carried(Carriage::device_bounced, 8292), Known::counted,
        Cause::storage_unaligned},
-      {WindowVerdict::staged, true, carried(Carriage::staged, 8292), Known::counted,
+      {WindowVerdict::staged, carried(Carriage::staged, 8292), Known::counted,
        Cause::storage_compat_used},
-      {WindowVerdict::mixed, true, nobody_knows, Known::claimed,
+      {WindowVerdict::mixed, nobody_knows, Known::claimed,
        Cause::evidence_cufile_statistics_mixed},
-      {WindowVerdict::stuck, true, nobody_knows, Known::claimed,
+      {WindowVerdict::stuck, nobody_knows, Known::claimed,
        Cause::evidence_cufile_statistics_stuck},
-      {WindowVerdict::unavailable, true, intended, Known::claimed,
-       Cause::evidence_cufile_statistics_unavailable},
-      {WindowVerdict::unavailable, false, nobody_knows, Known::claimed,
+      {WindowVerdict::unavailable, nobody_knows, Known::claimed,
        Cause::evidence_cufile_statistics_unavailable},
   };
   for (const ClaimRow& row : table) {
-    const Attribution got = attribute(row.verdict, bytes, row.ours);
+    const Attribution got = attribute(row.verdict, bytes);
     EXPECT_EQ(got.bytes, row.bytes) << static_cast<int>(row.verdict);
     EXPECT_EQ(got.known, row.known) << static_cast<int>(row.verdict);
     EXPECT_EQ(got.cause, row.cause) << static_cast<int>(row.verdict);
@@ -99,11 +95,11 @@ TEST(StatisticsWindow, ClaimsNoMoreThanTheVerdictAllows) {
 
 TEST(StatisticsWindow, WindowsAddUpToTheWeakestKnowledge) {
   Attribution sum;
-  add(sum, attribute(WindowVerdict::direct, {4096, 0}, true));
+  add(sum, attribute(WindowVerdict::direct, {4096, 0}));
   EXPECT_EQ(sum.known, Known::counted);
-  add(sum, attribute(WindowVerdict::stuck, {4096, 0}, true));
+  add(sum, attribute(WindowVerdict::stuck, {4096, 0}));
   EXPECT_EQ(sum.known, Known::claimed);
-  add(sum, attribute(WindowVerdict::staged, {10, 0}, true));
+  add(sum, attribute(WindowVerdict::staged, {10, 0}));
   EXPECT_EQ(sum.known, Known::claimed);
   EXPECT_EQ(sum.bytes.total(), 8202u);
   EXPECT_EQ(sum.cause, Cause::evidence_cufile_statistics_stuck);
@@ -111,9 +107,9 @@ TEST(StatisticsWindow, WindowsAddUpToTheWeakestKnowledge) {
 
 TEST(StatisticsWindow, EmptyWindowChangesNothing) {
   Attribution sum;
-  add(sum, attribute(WindowVerdict::stuck, {}, true));
+  add(sum, attribute(WindowVerdict::stuck, {}));
   EXPECT_EQ(sum.cause, Cause::none);
-  add(sum, attribute(WindowVerdict::direct, {4096, 0}, true));
+  add(sum, attribute(WindowVerdict::direct, {4096, 0}));
   EXPECT_EQ(sum.known, Known::counted);
 }
 
