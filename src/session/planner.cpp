@@ -113,6 +113,7 @@ Candidate storage_candidate(SessionState& state, const FileRange& range, const G
   for (Finding& finding : candidate.assessment.findings) findings.push_back(std::move(finding));
   candidate.assessment.usable = candidate.assessment.usable && judged.possible;
   candidate.degraded = judged.degraded;
+  candidate.degraded_causes = judged.degraded_causes;
   {
     const std::scoped_lock lock(state.beliefs_mutex);
     const auto pair = storage_pair(state, source, target);
