@@ -16,6 +16,10 @@ class Cuda {
   using CUstream = cuda::CUstream;
   using CUevent = cuda::CUevent;
   using CUuuid = cuda::CUuuid;
+  using CUmemoryPool = cuda::CUmemoryPool;
+  using CUmemGenericAllocationHandle = cuda::CUmemGenericAllocationHandle;
+  using CUmemLocation = cuda::CUmemLocation;
+  using CUmemAccessDesc = cuda::CUmemAccessDesc;
 
   Cuda() = default;
   Cuda(const Cuda&) = delete;

@@ -13,9 +13,21 @@ using CUdeviceptr = std::uint64_t;
 using CUcontext = void*;
 using CUstream = void*;
 using CUevent = void*;
+using CUmemoryPool = void*;
+using CUmemGenericAllocationHandle = std::uint64_t;
 
 struct CUuuid {
   unsigned char bytes[16];
+};
+
+struct CUmemLocation {
+  int type;
+  int id;  ///< of a device: its CUdevice
+};
+
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  int flags;
 };
 
 // CUresult
@@ -77,5 +89,9 @@ inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned host_register_device_map = 2;
 inline constexpr unsigned host_register_read_only = 8;
 inline constexpr unsigned managed_attach_global = 1;
+inline constexpr int memory_location_device = 1;
+inline constexpr int memory_access_none = 0;
+inline constexpr int memory_access_read = 1;
+inline constexpr int memory_access_read_write = 3;
 
 }  // namespace nobounce::system::cuda

@@ -21,6 +21,12 @@ static_assert(sizeof(cuda::CUcontext) == sizeof(::CUcontext));
 static_assert(sizeof(cuda::CUstream) == sizeof(::CUstream));
 static_assert(sizeof(cuda::CUevent) == sizeof(::CUevent));
 static_assert(sizeof(cuda::CUuuid) == sizeof(::CUuuid));
+static_assert(sizeof(cuda::CUmemoryPool) == sizeof(::CUmemoryPool));
+static_assert(sizeof(cuda::CUmemGenericAllocationHandle) == sizeof(::CUmemGenericAllocationHandle));
+static_assert(sizeof(cuda::CUmemLocation) == sizeof(::CUmemLocation));
+static_assert(offsetof(cuda::CUmemLocation, id) == offsetof(::CUmemLocation, id));
+static_assert(sizeof(cuda::CUmemAccessDesc) == sizeof(::CUmemAccessDesc));
+static_assert(offsetof(cuda::CUmemAccessDesc, flags) == offsetof(::CUmemAccessDesc, flags));
 
 static_assert(cuda::success == CUDA_SUCCESS);
 static_assert(cuda::error_invalid_value == CUDA_ERROR_INVALID_VALUE);
@@ -80,6 +86,10 @@ static_assert(cuda::host_register_portable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(cuda::host_register_device_map == CU_MEMHOSTREGISTER_DEVICEMAP);
 static_assert(cuda::host_register_read_only == CU_MEMHOSTREGISTER_READ_ONLY);
 static_assert(cuda::managed_attach_global == CU_MEM_ATTACH_GLOBAL);
+static_assert(cuda::memory_location_device == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(cuda::memory_access_none == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+static_assert(cuda::memory_access_read == CU_MEM_ACCESS_FLAGS_PROT_READ);
+static_assert(cuda::memory_access_read_write == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
 constexpr std::string_view symbol_of(std::string_view wanted) {
 #define NOBOUNCE_CUDA(method, symbol, parameters, arguments) \
@@ -138,6 +148,12 @@ NOBOUNCE_SAME_CALL(event_synchronize, cuEventSynchronize);
 NOBOUNCE_SAME_CALL(device_can_access_peer, cuDeviceCanAccessPeer);
 NOBOUNCE_SAME_CALL(ctx_enable_peer_access, cuCtxEnablePeerAccess);
 NOBOUNCE_SAME_CALL(ctx_disable_peer_access, cuCtxDisablePeerAccess);
+NOBOUNCE_SAME_CALL(mem_get_access, cuMemGetAccess);
+NOBOUNCE_SAME_CALL(mem_set_access, cuMemSetAccess);
+NOBOUNCE_SAME_CALL(mem_retain_allocation_handle, cuMemRetainAllocationHandle);
+NOBOUNCE_SAME_CALL(mem_release, cuMemRelease);
+NOBOUNCE_SAME_CALL(mem_pool_get_access, cuMemPoolGetAccess);
+NOBOUNCE_SAME_CALL(mem_pool_set_access, cuMemPoolSetAccess);
 NOBOUNCE_SAME_CALL(get_error_name, cuGetErrorName);
 
 constexpr int compared = 45;
