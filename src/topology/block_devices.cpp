@@ -123,10 +123,10 @@ class StorageReader {
     if (name.substr(0, 4) == "nvme") {
       std::string transport = text_at(files_, path + "/device/transport");
       if (transport.empty()) transport = text_at(files_, below(path) + "/transport");
-      if (transport == "pcie" || transport.empty()) return "nvme";
-      return "nvme_" + transport;
+      if (transport == "pcie") return "nvme";
+      if (!transport.empty()) return "nvme_" + transport;
     }
-    // A virtual device has none; SCSI's is called sd.
+    // A name is a habit, the driver a fact. A virtual device has none; SCSI's is called sd.
     for (const char* link : {"/device/driver", "/device/device/driver"}) {
       if (const Result<std::string> driver = files_.real_path(path + link)) {
         return std::string(last_part(*driver));

@@ -155,7 +155,7 @@ TEST_P(FailTheNthCall, EndsWithAnErrorOrWithoutHarm) {
     ASSERT_TRUE(cuda.ok());
     EXPECT_EQ((*soft)->bus().bar1_used_bytes(0), 0u);
   }
-  EXPECT_GT(errors, 3u);
+  EXPECT_GT(errors, 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(
