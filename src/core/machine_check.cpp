@@ -171,10 +171,10 @@ class Checker {
     for (std::size_t i = 0; i < machine_.switches.size(); ++i) {
       std::set<std::string> devices;
       const std::vector<SwitchPort>& ports = machine_.switches[i].ports;
-      if (ports.size() > items_max) fail(at("switches", i, "ports"), "too many");
+      const std::string list = at("switches", i, "ports").substr(1);
+      if (ports.size() > items_max) fail("/" + list, "too many");
       for (std::size_t j = 0; j < ports.size() && !problem_.has_value(); ++j) {
-        const std::string pointer =
-            at("switches", i, "ports") + "/" + std::to_string(j) + "/device";
+        const std::string pointer = at(list, j, "device");
         const std::string& device = ports[j].device;
         const auto parent = parent_of_port_device(device);
         const std::string self = "switch:" + std::to_string(i);
