@@ -1,0 +1,263 @@
+// What peers need to reach memory, by the kind of its allocation.
+#include "provider/peer/peer_memory.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+
+namespace nobounce::provider::peer {
+
+using system::cuda::CUdeviceptr;
+using system::cuda::success;
+
+namespace {
+
+/// A range may consist of several mappings side by side; more than this many are not followed.
+constexpr int allocations_most = 4096;
+
+std::string name_of(std::uint32_t gpu) {
+  return "gpu:" + std::to_string(gpu);
+}
+
+template <typename Value>
+bool ask(system::Cuda& cuda, int attribute, CUdeviceptr address, Value& value) {
+  return cuda.pointer_get_attribute(&value, attribute, address) == success;
+}
+
+bool is_mapping(system::Cuda& cuda, CUdeviceptr address) {
+  system::cuda::CUmemGenericAllocationHandle handle = 0;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes device addresses as pointers here
+  void* pointer = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+  if (cuda.mem_retain_allocation_handle(&handle, pointer) != success) return false;
+  (void)cuda.mem_release(handle);
+  return true;
+}
+
+/// The allocation that holds `address`, as far as the driver says.
+struct Range {
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+};
+
+std::optional<Range> range_of(system::Cuda& cuda, CUdeviceptr address) {
+  Range range;
+  if (!ask(cuda, system::cuda::pointer_range_start, address, range.start) ||
+      !ask(cuda, system::cuda::pointer_range_size, address, range.bytes) || range.start > address ||
+      range.bytes <= address - range.start) {
+    return std::nullopt;
+  }
+  return range;
+}
+
+/// The cause of memory of this kind being out of a peer's reach; none where nothing forbids it.
+Cause cause_of(AllocationKind kind) {
+  switch (kind) {
+    case AllocationKind::managed:
+      return Cause::memory_kind_managed;
+    case AllocationKind::host_pageable:
+      return Cause::memory_kind_pageable;
+    case AllocationKind::vmm:
+      return Cause::memory_kind_vmm;
+    case AllocationKind::pool:
+      return Cause::memory_kind_pool;
+    case AllocationKind::ipc_import:
+      return Cause::memory_kind_ipc_import;
+    case AllocationKind::host_pinned:
+    case AllocationKind::unknown:
+      return Cause::memory_kind_unknown;
+    case AllocationKind::device:
+      return Cause::none;
+  }
+  return Cause::memory_kind_unknown;
+}
+
+bool has_own_access(AllocationKind kind) {
+  return kind == AllocationKind::vmm || kind == AllocationKind::pool;
+}
+
+/// Peer access of the contexts covers it.
+bool covered(AllocationKind kind) {
+  return kind == AllocationKind::device || kind == AllocationKind::ipc_import;
+}
+
+Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
+  Error error{.origin = ErrorOrigin::input,
+              .attempted = "let " + name_of(gpu) + " reach memory of " + name_of(memory.gpu),
+              .cause = cause_of(kind)};
+  error.detail = "allocation kind: " + std::string(to_string(kind));
+  return error;
+}
+
+}  // namespace
+
+void PeerMemory::remember(const core::RegionView& region) {
+  const auto* memory = std::get_if<GpuMemory>(&region.place);
+  if (memory == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  Attached& attached = attached_[memory->address.value];
+  attached.length_bytes = std::max(attached.length_bytes, memory->length_bytes);
+  attached.kind = region.kind;
+  ++attached.count;
+}
+
+void PeerMemory::forget(const core::RegionView& region) {
+  const auto* memory = std::get_if<GpuMemory>(&region.place);
+  if (memory == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = attached_.find(memory->address.value);
+  if (found == attached_.end() || --found->second.count > 0) return;
+  attached_.erase(found);
+  // The address may soon be other memory.
+  const std::uint64_t end = memory->address.value + memory->length_bytes;
+  refusals_.erase(refusals_.lower_bound({memory->address.value, 0}),
+                  refusals_.lower_bound({end, 0}));
+}
+
+AllocationKind PeerMemory::attached_kind(const GpuMemory& memory) const {
+  const std::lock_guard lock(mutex_);
+  auto after = attached_.upper_bound(memory.address.value);
+  if (after == attached_.begin()) return AllocationKind::unknown;
+  const auto& [start, attached] = *std::prev(after);
+  const std::uint64_t inside = memory.address.value - start;
+  return inside < attached.length_bytes ? attached.kind : AllocationKind::unknown;
+}
+
+/// The driver knows best, but an import looks like any other memory to it.
+AllocationKind PeerMemory::kind_of(const GpuMemory& memory, std::uint64_t address) const {
+  system::Cuda& cuda = contexts_.table();
+  unsigned managed = 0;
+  unsigned type = 0;
+  void* pool = nullptr;
+  if (ask(cuda, system::cuda::pointer_is_managed, address, managed) && managed != 0) {
+    return AllocationKind::managed;
+  }
+  if (!ask(cuda, system::cuda::pointer_memory_type, address, type)) return AllocationKind::unknown;
+  if (type != system::cuda::memory_type_device) return AllocationKind::host_pinned;
+  if (ask(cuda, system::cuda::pointer_mempool_handle, address, pool) && pool != nullptr) {
+    return AllocationKind::pool;
+  }
+  if (is_mapping(cuda, address)) return AllocationKind::vmm;
+  const AllocationKind attached = attached_kind(memory);
+  return attached == AllocationKind::unknown ? AllocationKind::device : attached;
+}
+
+bool PeerMemory::reaches(AllocationKind kind, std::uint64_t address, std::uint32_t gpu) const {
+  const Result<system::cuda::CUdevice> device = contexts_.device(gpu);
+  if (!device.ok()) return false;
+  system::Cuda& cuda = contexts_.table();
+  system::cuda::CUmemLocation location{system::cuda::memory_location_device, *device};
+  if (kind == AllocationKind::vmm) {
+    unsigned long long flags = 0;
+    return cuda.mem_get_access(&flags, &location, address) == success &&
+           flags == static_cast<unsigned long long>(system::cuda::memory_access_read_write);
+  }
+  void* pool = nullptr;
+  int flags = 0;
+  return ask(cuda, system::cuda::pointer_mempool_handle, address, pool) && pool != nullptr &&
+         cuda.mem_pool_get_access(&flags, pool, &location) == success &&
+         flags == system::cuda::memory_access_read_write;
+}
+
+system::cuda::CUresult PeerMemory::set_access(AllocationKind kind, std::uint64_t address,
+                                              std::uint32_t gpu) {
+  const Result<system::cuda::CUdevice> device = contexts_.device(gpu);
+  if (!device.ok()) return system::cuda::error_invalid_device;
+  system::Cuda& cuda = contexts_.table();
+  const system::cuda::CUmemAccessDesc access{{system::cuda::memory_location_device, *device},
+                                             system::cuda::memory_access_read_write};
+  if (kind == AllocationKind::vmm) {
+    const std::optional<Range> range = range_of(cuda, address);
+    if (!range.has_value()) return system::cuda::error_invalid_value;
+    return cuda.mem_set_access(range->start, range->bytes, &access, 1);
+  }
+  void* pool = nullptr;
+  if (!ask(cuda, system::cuda::pointer_mempool_handle, address, pool) || pool == nullptr) {
+    return system::cuda::error_invalid_value;
+  }
+  return cuda.mem_pool_set_access(pool, &access, 1);
+}
+
+Status PeerMemory::grant_part(const GpuMemory& memory, std::uint64_t address, std::uint64_t end,
+                              std::uint32_t gpu) {
+  const AllocationKind kind = kind_of(memory, address);
+  if (covered(kind)) return {};
+  if (!has_own_access(kind)) return refused(memory, kind, gpu);
+  // Both ends are asked: the driver answers for the mapping of one address.
+  if (reaches(kind, address, gpu) && reaches(kind, end - 1, gpu)) return {};
+  const auto code = set_access(kind, address, gpu);
+  if (code == success && reaches(kind, address, gpu) && reaches(kind, end - 1, gpu)) return {};
+  Error error = refused(memory, kind, gpu);
+  if (code != success) {
+    const std::string detail = error.detail;
+    error = system::cuda_error(contexts_.table(), code, error.attempted, error.cause);
+    error.detail += ", " + detail;
+  }
+  const std::lock_guard lock(mutex_);
+  refusals_.insert_or_assign({memory.address.value, gpu}, error);
+  return error;
+}
+
+Status PeerMemory::grant(const GpuMemory& memory, std::uint32_t gpu) {
+  const Result<system::cuda::CUcontext> context = contexts_.context(memory.gpu);
+  if (!context.ok()) return context.error();
+  system::Cuda& cuda = contexts_.table();
+  const system::ContextGuard guard(cuda, *context);
+  std::uint64_t address = memory.address.value;
+  const std::uint64_t end = address + memory.length_bytes;
+  for (int seen = 0; address < end; ++seen) {
+    const std::optional<Range> range = range_of(cuda, address);
+    if (!range.has_value() || seen == allocations_most) {
+      return refused(memory, AllocationKind::unknown, gpu);
+    }
+    const std::uint64_t part_end = std::min<std::uint64_t>(end, range->start + range->bytes);
+    if (Status granted = grant_part(memory, address, part_end, gpu); !granted.ok()) return granted;
+    address = part_end;
+  }
+  const std::lock_guard lock(mutex_);
+  refusals_.erase({memory.address.value, gpu});
+  return {};
+}
+
+Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {
+  Finding finding{.cause = Cause::memory_kind_managed,
+                  .subject = name_of(memory.gpu),
+                  .state = FindingState::met,
+                  .observed = {},
+                  .needed = "GPU memory that " + name_of(gpu) + " may access",
+                  .remedy = {},
+                  .source = "cuPointerGetAttribute"};
+  const Result<system::cuda::CUcontext> context = contexts_.context(memory.gpu);
+  if (!context.ok()) {
+    finding.cause = context.error().cause;
+    finding.state = FindingState::unmet;
+    finding.observed = to_string(context.error());
+    return finding;
+  }
+  const system::ContextGuard guard(contexts_.table(), *context);
+  const AllocationKind kind =
+      memory.length_bytes == 0 ? AllocationKind::device : kind_of(memory, memory.address.value);
+  finding.observed = "allocation kind: " + std::string(to_string(kind));
+  if (kind == AllocationKind::device) return finding;
+  finding.cause = cause_of(kind);
+  const std::lock_guard lock(mutex_);
+  if (const auto refusal = refusals_.find({memory.address.value, gpu});
+      refusal != refusals_.end()) {
+    finding.state = FindingState::unmet;
+    finding.observed = to_string(refusal->second);
+  } else if (kind == AllocationKind::ipc_import) {
+    finding.state = FindingState::unknown;
+    finding.observed += ": only a verified copy tells";
+  } else if (!has_own_access(kind)) {
+    finding.state = FindingState::unmet;
+  } else {
+    finding.source = kind == AllocationKind::vmm ? "cuMemGetAccess" : "cuMemPoolGetAccess";
+    const bool granted = reaches(kind, memory.address.value, gpu);
+    finding.state = granted ? FindingState::met : FindingState::unknown;
+    finding.observed += granted ? ": access granted" : ": the first copy tries to get access";
+  }
+  if (finding.state == FindingState::unmet) finding.remedy = cause_row(finding.cause).remedy;
+  return finding;
+}
+
+}  // namespace nobounce::provider::peer

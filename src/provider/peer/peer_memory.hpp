@@ -1,0 +1,55 @@
+// GPU memory that another GPU is to reach: its kind, and the access that kinds of their own need
+// beside that of the contexts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <nobounce/finding.hpp>
+#include <nobounce/place.hpp>
+#include <nobounce/result.hpp>
+#include "core/provider.hpp"
+#include "system/cuda_contexts.hpp"
+
+namespace nobounce::provider::peer {
+
+/// Knows kinds by what was attached, else by asking the driver. Thread-safe.
+class PeerMemory {
+ public:
+  explicit PeerMemory(system::CudaContexts& contexts) : contexts_(contexts) {}
+
+  void remember(const core::RegionView& region);
+  void forget(const core::RegionView& region);
+
+  /// Lets `gpu` reach all of `memory`: nothing to do for cuMemAlloc; mappings and pools are granted
+  /// where they are not yet. Refuses with the cause of the kind.
+  [[nodiscard]] Status grant(const GpuMemory& memory, std::uint32_t gpu);
+  /// Whether grant would find something to refuse, as far as that is known without changing
+  /// anything.
+  [[nodiscard]] Finding finding(const GpuMemory& memory, std::uint32_t gpu) const;
+
+ private:
+  struct Attached {
+    std::uint64_t length_bytes = 0;
+    AllocationKind kind = AllocationKind::unknown;
+    int count = 0;
+  };
+
+  [[nodiscard]] AllocationKind attached_kind(const GpuMemory& memory) const;
+  [[nodiscard]] AllocationKind kind_of(const GpuMemory& memory, std::uint64_t address) const;
+  [[nodiscard]] bool reaches(AllocationKind kind, std::uint64_t address, std::uint32_t gpu) const;
+  [[nodiscard]] Status grant_part(const GpuMemory& memory, std::uint64_t address, std::uint64_t end,
+                                  std::uint32_t gpu);
+  /// The driver's answer, or the reason why there was nobody to ask.
+  [[nodiscard]] system::cuda::CUresult set_access(AllocationKind kind, std::uint64_t address,
+                                                  std::uint32_t gpu);
+
+  system::CudaContexts& contexts_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Attached> attached_;                         ///< by address
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Error> refusals_;  ///< by address and GPU
+};
+
+}  // namespace nobounce::provider::peer
