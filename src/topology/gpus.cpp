@@ -15,7 +15,9 @@ namespace {
 
 namespace nvml = system::nvml;
 
-constexpr unsigned nvlinks_max = 18;
+// No GPU sold has more than 18, but what NVML counts is for NVML to say.
+constexpr unsigned links_on_a_gpu = 18;
+constexpr unsigned links_asked_max = 1024;
 
 PeerStatus peer_status(int status) {
   switch (status) {
@@ -169,12 +171,12 @@ class GpuReader {
   LinkEnds link_ends(std::size_t gpu) {
     LinkEnds ends;
     ends.to_gpu.resize(devices_.size());
-    for (unsigned link = 0; link < nvlinks_max; ++link) {
+    for (unsigned link = 0; link < links_asked_max; ++link) {
       unsigned active = 0;
       nvml::nvmlPciInfo_t remote{};
-      if (nvml_.table()->device_get_nvlink_state(devices_[gpu], link, &active) != nvml::success)
-        continue;
-      if (active == 0) continue;
+      const auto state = nvml_.table()->device_get_nvlink_state(devices_[gpu], link, &active);
+      if (state != nvml::success && link >= links_on_a_gpu) break;  // past the last one
+      if (state != nvml::success || active == 0) continue;
       if (nvml_.table()->device_get_nvlink_remote_pci_info(devices_[gpu], link, &remote) !=
           nvml::success) {
         continue;
