@@ -1,4 +1,5 @@
-// SoftCounters: memory controllers count what the ledger says of DRAM, in cache lines.
+// SoftCounters: memory controllers count what the ledger says of DRAM, in MiB as the kernel scales
+// them.
 #include "fabric/soft_counters.hpp"
 
 #include <cerrno>
@@ -11,12 +12,14 @@
 namespace nobounce::fabric {
 namespace {
 
-constexpr double line_bytes = 64;
+constexpr double mebibyte = 1024.0 * 1024.0;
 
 class SoftCounters : public system::Counters {
  public:
   SoftCounters(const Ledger& ledger, const Machine& machine, std::unique_ptr<Counters> live)
-      : ledger_(ledger), nodes_(machine.numa_nodes.size()), live_(std::move(live)) {}
+      : ledger_(ledger),
+        nodes_(machine.guest ? 0 : machine.numa_nodes.size()),
+        live_(std::move(live)) {}
 
   Result<std::uint64_t> cpu_time_ns() override { return live_->cpu_time_ns(); }
 
@@ -30,7 +33,7 @@ class SoftCounters : public system::Counters {
           reads ? ledger_.dram_read_bytes(index) : ledger_.dram_written_bytes(index);
       const std::lock_guard lock(mutex_);
       const std::uint64_t first = first_.try_emplace({index, reads}, now).first->second;
-      return static_cast<double>(now - first) / line_bytes;
+      return static_cast<double>(now - first) / mebibyte;
     }
     return os_error(ENOENT, "open the perf event " + std::string(pmu) + '/' + std::string(event));
   }

@@ -194,12 +194,31 @@ std::string_view installed_cufile_json() {
 )";
 }
 
+/// A memory controller per NUMA node, as Intel servers show theirs. Virtual machines show none.
+void add_memory_controllers(FileTree& tree, const Machine& machine) {
+  const std::string devices = "/sys/bus/event_source/devices";
+  tree.add_directory(devices);
+  for (std::size_t node = 0; !machine.guest && node < machine.numa_nodes.size(); ++node) {
+    const std::string path = devices + "/uncore_imc_" + std::to_string(node);
+    tree.add_text(path + "/type", std::to_string(20 + node) + '\n');
+    tree.add_text(path + "/cpumask", "0\n");
+    for (const std::string event : {"cas_count_read", "cas_count_write"}) {
+      const bool reads = event == "cas_count_read";
+      tree.add_text(path + "/events/" + event,
+                    reads ? "event=0x04,umask=0x03\n" : "event=0x04,umask=0x0c\n");
+      tree.add_text(path + "/events/" + event + ".scale", "6.103515625e-5\n");
+      tree.add_text(path + "/events/" + event + ".unit", "MiB\n");
+    }
+  }
+}
+
 }  // namespace
 
 void add_kernel_files(FileTree& tree, const Machine& machine, const NvfsModule& module) {
   add_processors(tree, machine);
   add_numa_nodes(tree, machine);
   add_mounts(tree, machine);
+  add_memory_controllers(tree, machine);
   const std::string& release = machine.kernel.release;
   tree.add_text("/proc/sys/kernel/osrelease", release + '\n');
   tree.add_text("/proc/version", "Linux version " + release + " (software machine)\n");

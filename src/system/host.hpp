@@ -32,7 +32,8 @@ class Counters {
   virtual ~Counters() = default;
   /// CPU time this process has used, user and system.
   [[nodiscard]] virtual Result<std::uint64_t> cpu_time_ns() = 0;
-  /// The present value of a perf event, counting since the first call for it. Origin os where it cannot be read.
+  /// The present value of a perf event, scaled as its .scale file says (uncore_imc: MiB), counting
+  /// since the first call for it. Origin os where it cannot be read.
   [[nodiscard]] virtual Result<double> perf_event(std::string_view pmu, std::string_view event) = 0;
 };
 
