@@ -1,0 +1,18 @@
+// Words of a proof as text.
+#include <nobounce/proof.hpp>
+
+namespace nobounce {
+
+std::string_view to_string(PhysicalState value) {
+  switch (value) {
+    case PhysicalState::separated:
+      return "separated";
+    case PhysicalState::inconclusive:
+      return "inconclusive";
+    case PhysicalState::unreadable:
+      return "unreadable";
+  }
+  return "unknown";
+}
+
+}  // namespace nobounce

@@ -1,0 +1,51 @@
+// Proofs: for each pair and direction an idle window, a forced-staged control and the transfer,
+// between readings of the witnesses, at several volumes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nobounce/proof.hpp>
+#include <nobounce/session.hpp>
+#include "core/function_ref.hpp"
+#include "evidence/witness.hpp"
+#include "system/host.hpp"
+
+namespace nobounce::proof {
+
+/// A pair and a direction to prove.
+struct Subject {
+  Member member = Member::storage;
+  std::uint32_t source_gpu = 0;  ///< p2p, and storage writes
+  std::uint32_t target_gpu = 0;  ///< p2p, and storage reads
+  bool writing = false;          ///< storage: GPU -> file
+  std::string path;              ///< storage: a scratch file that may be made and is removed
+  std::string medium;            ///< storage: `drive:nvme0n1`, shown as source or target
+};
+
+struct ProveOptions {
+  std::vector<std::uint64_t> volumes_bytes{8u << 20, 16u << 20, 32u << 20};
+  std::uint32_t rounds = 2;  ///< each volume so often
+  bool force = false;        ///< run rows whose preconditions are unmet too
+  std::uint64_t seed = 1;
+  std::uint64_t idle_ns_min = 20'000'000;  ///< of an idle window, on a live machine
+};
+
+/// Which pairs are worth a row: each GPU's best partner plus one pair per level, or `all`.
+/// `scratch` is a directory for storage rows; empty: no storage rows.
+[[nodiscard]] std::vector<Subject> choose_subjects(Session& session, system::Host& host,
+                                                   const std::string& scratch, bool all);
+
+/// Runs one row. Never fails as a whole: what went wrong is in the row's findings, missing and
+/// causes.
+[[nodiscard]] ProofRow prove_row(Session& session, system::Host& host,
+                                 evidence::Witnesses& witnesses, const Subject& subject,
+                                 const ProveOptions& options);
+
+/// What staging costs and the most that direct could win, from link widths. A model, marked as
+/// such.
+[[nodiscard]] Benefit model_benefit(const Machine& machine, const Subject& subject);
+
+}  // namespace nobounce::proof

@@ -1,0 +1,110 @@
+// Which pairs get a row: each GPU's best partner, and one pair per level.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "proof/prove.hpp"
+
+namespace nobounce::proof {
+namespace {
+
+DeviceRef gpu_ref(std::uint32_t gpu) {
+  return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
+}
+
+/// Nearer first: NVLink before PCIe, more links before fewer.
+auto rank(const Path& path) {
+  return std::pair(static_cast<int>(path.level), -static_cast<int>(path.nvlink_count));
+}
+
+Subject copy_subject(std::uint32_t source, std::uint32_t target) {
+  Subject subject;
+  subject.member = Member::p2p;
+  subject.source_gpu = source;
+  subject.target_gpu = target;
+  return subject;
+}
+
+void add_gpu_pairs(const Machine& machine, bool all, std::vector<Subject>& subjects) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> chosen;
+  std::set<std::string> levels;
+  const auto count = static_cast<std::uint32_t>(machine.gpus.size());
+  for (std::uint32_t source = 0; source < count; ++source) {
+    std::optional<std::uint32_t> best;
+    for (std::uint32_t target = 0; target < count; ++target) {
+      if (target == source) continue;
+      if (all) chosen.insert({source, target});
+      if (!best.has_value() || rank(path_between(machine, gpu_ref(source), gpu_ref(target))) <
+                                   rank(path_between(machine, gpu_ref(source), gpu_ref(*best)))) {
+        best = target;
+      }
+    }
+    if (best.has_value()) chosen.insert({source, *best});
+  }
+  for (const auto& [source, target] : chosen) {
+    levels.insert(level_text(path_between(machine, gpu_ref(source), gpu_ref(target))));
+  }
+  for (std::uint32_t source = 0; source < count; ++source) {
+    for (std::uint32_t target = 0; target < count; ++target) {
+      if (source == target) continue;
+      if (levels.insert(level_text(path_between(machine, gpu_ref(source), gpu_ref(target))))
+              .second) {
+        chosen.insert({source, target});
+      }
+    }
+  }
+  for (const auto& [source, target] : chosen) subjects.push_back(copy_subject(source, target));
+}
+
+/// The drive that a scratch directory lies on, with each GPU whose level is new, both directions.
+void add_storage_pairs(const Machine& machine, const std::string& scratch,
+                       const std::string& suffix, bool all, std::vector<Subject>& subjects) {
+  const Mount* mount = mount_of(machine, scratch);
+  std::optional<std::uint32_t> drive;
+  if (mount != nullptr) drive = drive_of(machine, *mount);
+  const std::string medium =
+      drive.has_value() ? "drive:" + machine.drives[*drive].name : "file:" + scratch;
+  std::vector<std::uint32_t> gpus(machine.gpus.size());
+  for (std::uint32_t gpu = 0; gpu < gpus.size(); ++gpu) gpus[gpu] = gpu;
+  const auto path_to = [&](std::uint32_t gpu) {
+    return path_between(machine, {DeviceRef::Kind::drive, static_cast<std::uint16_t>(*drive)},
+                        gpu_ref(gpu));
+  };
+  if (drive.has_value()) {
+    std::stable_sort(gpus.begin(), gpus.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return rank(path_to(a)) < rank(path_to(b));
+    });
+  }
+  std::set<std::string> levels;
+  for (const std::uint32_t gpu : gpus) {
+    const std::string level = drive.has_value() ? level_text(path_to(gpu)) : "";
+    if (!levels.insert(level).second && !all) continue;
+    for (const bool writing : {false, true}) {
+      Subject subject;
+      subject.member = Member::storage;
+      subject.source_gpu = gpu;
+      subject.target_gpu = gpu;
+      subject.writing = writing;
+      subject.path = scratch + "/nobounce-prove-" + suffix + (writing ? "-out" : "-in");
+      subject.medium = medium;
+      subjects.push_back(subject);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Subject> choose_subjects(Session& session, system::Host& host,
+                                     const std::string& scratch, bool all) {
+  std::vector<Subject> subjects;
+  const Machine& machine = session.machine();
+  if (!scratch.empty() && !machine.gpus.empty()) {
+    const Result<std::string> real = host.storage().real_path(scratch);
+    add_storage_pairs(machine, real.ok() ? *real : scratch, std::to_string(host.process().id()),
+                      all, subjects);
+  }
+  add_gpu_pairs(machine, all, subjects);
+  return subjects;
+}
+
+}  // namespace nobounce::proof
