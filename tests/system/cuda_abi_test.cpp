@@ -99,11 +99,14 @@ constexpr std::string_view symbol_of(std::string_view wanted) {
   return {};
 }
 
-// The text is compared as well: the real header renames functions by macros.
+// The text is compared as well: the real header renames functions by macros. Each use counts
+// itself.
 #define NOBOUNCE_SAME_CALL(method, function)                        \
-  static_assert(symbol_of(#method) == std::string_view(#function)); \
+  static_assert(__COUNTER__ > counter_before &&                     \
+                symbol_of(#method) == std::string_view(#function)); \
   static_assert(test::SameCall<decltype(&Cuda::method), decltype(&::function)>::value)
 
+constexpr int counter_before = __COUNTER__;
 NOBOUNCE_SAME_CALL(init, cuInit);
 NOBOUNCE_SAME_CALL(driver_get_version, cuDriverGetVersion);
 NOBOUNCE_SAME_CALL(device_get_count, cuDeviceGetCount);
@@ -156,7 +159,7 @@ NOBOUNCE_SAME_CALL(mem_pool_get_access, cuMemPoolGetAccess);
 NOBOUNCE_SAME_CALL(mem_pool_set_access, cuMemPoolSetAccess);
 NOBOUNCE_SAME_CALL(get_error_name, cuGetErrorName);
 
-constexpr int compared = 45;
+constexpr int compared = __COUNTER__ - counter_before - 1;
 
 TEST(CudaAbi, EveryFunctionOfTheListIsComparedWithTheRealHeader) {
   int functions = 0;
