@@ -16,10 +16,12 @@ class LiveCuda final : public Cuda {
 #undef NOBOUNCE_CUDA
 
  private:
+  // NOLINTBEGIN(bugprone-macro-parentheses): declarations
 #define NOBOUNCE_CUDA(method, symbol, parameters, arguments) \
   CUresult(*method##_) parameters = nullptr;
 #include "system/cuda_functions.inc"
 #undef NOBOUNCE_CUDA
+  // NOLINTEND(bugprone-macro-parentheses)
 };
 
 }  // namespace nobounce::system

@@ -17,10 +17,12 @@ class LiveCufile final : public Cufile {
 #undef NOBOUNCE_CUFILE
 
  private:
+  // NOLINTBEGIN(bugprone-macro-parentheses): declarations
 #define NOBOUNCE_CUFILE(type, method, symbol, parameters, arguments) \
   type(*method##_) parameters = nullptr;
 #include "system/cufile_functions.inc"
 #undef NOBOUNCE_CUFILE
+  // NOLINTEND(bugprone-macro-parentheses)
 };
 
 }  // namespace nobounce::system

@@ -17,10 +17,12 @@ class LiveNvml final : public Nvml {
 #undef NOBOUNCE_NVML
 
  private:
+  // NOLINTBEGIN(bugprone-macro-parentheses): declarations
 #define NOBOUNCE_NVML(method, symbol, parameters, arguments) \
   nvmlReturn_t(*method##_) parameters = nullptr;
 #include "system/nvml_functions.inc"
 #undef NOBOUNCE_NVML
+  // NOLINTEND(bugprone-macro-parentheses)
 };
 
 }  // namespace nobounce::system
