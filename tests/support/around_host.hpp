@@ -1,0 +1,120 @@
+// Hosts and tables that pass everything on to others, for tests that change one thing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "system/host.hpp"
+
+namespace nobounce::support {
+
+/// A Host that is another one, but for the parts a test replaces.
+class AroundHost : public system::Host {
+ public:
+  explicit AroundHost(system::Host& inner) : inner_(inner) {}
+
+  system::Cuda* cuda_table = nullptr;       ///< null: the inner one
+  system::Cufile* cufile_table = nullptr;   ///< null: the inner one
+  system::Memory* memory_part = nullptr;    ///< null: the inner one
+  system::Workers* workers_part = nullptr;  ///< null: the inner one
+
+  HostKind kind() const override { return inner_.kind(); }
+  std::string_view name() const override { return inner_.name(); }
+  Result<system::Cuda*> cuda() override {
+    if (cuda_table != nullptr) return cuda_table;
+    return inner_.cuda();
+  }
+  Result<system::Nvml*> nvml() override { return inner_.nvml(); }
+  Result<system::Cufile*> cufile() override {
+    if (cufile_table != nullptr) return cufile_table;
+    return inner_.cufile();
+  }
+  system::Files& files() override { return inner_.files(); }
+  system::Storage& storage() override { return inner_.storage(); }
+  system::Memory& memory() override {
+    return memory_part != nullptr ? *memory_part : inner_.memory();
+  }
+  system::Workers& workers() override {
+    return workers_part != nullptr ? *workers_part : inner_.workers();
+  }
+  system::Counters& counters() override { return inner_.counters(); }
+  system::Environment& environment() override { return inner_.environment(); }
+  system::Process& process() override { return inner_.process(); }
+  system::Clock& clock() override { return inner_.clock(); }
+  system::Entropy& entropy() override { return inner_.entropy(); }
+
+ private:
+  system::Host& inner_;
+};
+
+/// The CUDA table of another host, to be overridden where a test wants something else.
+class AroundCuda : public system::Cuda {
+ public:
+  explicit AroundCuda(system::Cuda& inner) : inner_(inner) {}
+#define NOBOUNCE_CUDA(method, symbol, parameters, arguments) \
+  CUresult method parameters override {                      \
+    return inner_.method arguments;                          \
+  }
+#include "system/cuda_functions.inc"
+#undef NOBOUNCE_CUDA
+
+ private:
+  system::Cuda& inner_;
+};
+
+/// The cuFile table of another host.
+class AroundCufile : public system::Cufile {
+ public:
+  explicit AroundCufile(system::Cufile& inner) : inner_(inner) {}
+#define NOBOUNCE_CUFILE(type, method, symbol, parameters, arguments) \
+  type method parameters override {                                  \
+    return inner_.method arguments;                                  \
+  }
+#include "system/cufile_functions.inc"
+#undef NOBOUNCE_CUFILE
+
+ private:
+  system::Cufile& inner_;
+};
+
+/// Host memory of another host, with what is allocated counted.
+class CountingMemory : public system::Memory {
+ public:
+  explicit CountingMemory(system::Memory& inner) : inner_(inner) {}
+  Result<system::HostBuffer> allocate_pinned(std::uint64_t length_bytes, std::uint32_t numa,
+                                             system::MemoryUse use) override {
+    Result<system::HostBuffer> buffer = inner_.allocate_pinned(length_bytes, numa, use);
+    if (buffer.ok()) count(length_bytes);
+    return buffer;
+  }
+  Result<system::HostBuffer> allocate_plain(std::uint64_t length_bytes,
+                                            std::uint32_t numa) override {
+    Result<system::HostBuffer> buffer = inner_.allocate_plain(length_bytes, numa);
+    if (buffer.ok()) count(length_bytes);
+    return buffer;
+  }
+  void free(const system::HostBuffer& buffer) override {
+    held_ -= buffer.length_bytes;
+    inner_.free(buffer);
+  }
+  void copy(std::byte* target, const std::byte* source, std::size_t length_bytes) override {
+    inner_.copy(target, source, length_bytes);
+  }
+  [[nodiscard]] std::uint64_t held_bytes() const { return held_.load(); }
+  [[nodiscard]] std::uint64_t most_bytes() const { return most_.load(); }
+
+ private:
+  void count(std::uint64_t bytes) {
+    const std::uint64_t held = held_ += bytes;
+    std::uint64_t most = most_.load();
+    while (held > most && !most_.compare_exchange_weak(most, held)) {
+    }
+  }
+
+  system::Memory& inner_;
+  std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> most_{0};
+};
+
+}  // namespace nobounce::support
