@@ -24,6 +24,12 @@ struct Json {
       nullptr;
 
   Json() = default;
+  // Out of line: inlined, they take long to compile and make g++ 12 warn falsely at -O2.
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
   Json(std::nullptr_t) {}                                                     // NOLINT: implicit by design
   Json(bool flag) : value(flag) {}                                            // NOLINT
   Json(int number) : value(static_cast<std::int64_t>(number)) {               // NOLINT
