@@ -37,7 +37,7 @@ std::string comparison(const CarriageBytes& arrived, const Receipt& receipt, Sty
 
 std::string bus_text(const BusAccount& account, const Receipt& receipt, Style style) {
   std::string text = painted("bus ledger", Paint::strong, style) +
-                     "  of this transfer, kept by the software machine\n";
+                     "  of this transfer and any probe before it, kept by the software machine\n";
   text += account.arrived.has_value() ? comparison(*account.arrived, receipt, style)
                                       : "  the target was not put in place: its bytes are gone\n";
   for (const BusAccount::Flow& flow : account.flows) {

@@ -95,6 +95,7 @@ std::string matrix(const Machine& machine, const std::vector<DeviceRef>& rows,
     std::string head = left("", row_columns);
     for (std::size_t i = begin; i < end; ++i)
       head += "  " + left(device_name(machine, columns[i]), cell_columns);
+    head.erase(head.find_last_not_of(' ') + 1);
     text += painted(head, Paint::faint, style) + "\n";
     for (const DeviceRef row : rows) {
       std::string line = left(device_name(machine, row), row_columns);
