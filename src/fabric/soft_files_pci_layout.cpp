@@ -23,13 +23,13 @@ constexpr std::uint16_t switch_device = 0xc030;
 constexpr std::size_t bridges_per_domain = 8;
 constexpr std::uint32_t buses_per_bridge = 32;
 
-struct PciAddress {
+struct EndpointAddress {
   std::uint32_t domain = 0;
   std::uint32_t bus = 0;
 };
 
-PciAddress pci_address(const std::string& bdf) {
-  PciAddress address;
+EndpointAddress pci_address(const std::string& bdf) {
+  EndpointAddress address;
   if (bdf.size() >= 7) {
     address.domain =
         static_cast<std::uint32_t>(std::strtoul(bdf.substr(0, 4).c_str(), nullptr, 16));
@@ -65,7 +65,7 @@ class PciLayout {
 
  private:
   void take(const std::string& bdf) {
-    const PciAddress address = pci_address(bdf);
+    const EndpointAddress address = pci_address(bdf);
     used_.insert({address.domain, address.bus});
   }
 
