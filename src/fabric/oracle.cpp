@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t window_bytes = 64;
 constexpr std::uint64_t windows_max = 6;
-constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t resident_page_bytes = 4096;
 constexpr std::uint64_t chunk_bytes = 4u << 20;
 constexpr std::uint64_t mapping_max_bytes = std::uint64_t{64} << 30;
 
@@ -130,8 +130,8 @@ class Residency {
   [[nodiscard]] std::vector<Range> resident(Range range) const {
     std::vector<Range> parts;
     std::array<std::uint64_t, 1024> entries{};
-    std::uint64_t page = range.begin / page_bytes;
-    const std::uint64_t end = (range.end + page_bytes - 1) / page_bytes;
+    std::uint64_t page = range.begin / resident_page_bytes;
+    const std::uint64_t end = (range.end + resident_page_bytes - 1) / resident_page_bytes;
     while (page < end) {
       const std::uint64_t want = std::min<std::uint64_t>(entries.size(), end - page);
       const std::uint64_t got = read_entries(page, {entries.data(), want});
@@ -139,8 +139,8 @@ class Residency {
       for (std::uint64_t i = 0; i < got; ++i, ++page) {
         constexpr std::uint64_t present_or_swapped = std::uint64_t{3} << 62;
         if ((entries[i] & present_or_swapped) == 0) continue;
-        const Range here{std::max(range.begin, page * page_bytes),
-                         std::min(range.end, (page + 1) * page_bytes)};
+        const Range here{std::max(range.begin, page * resident_page_bytes),
+                         std::min(range.end, (page + 1) * resident_page_bytes)};
         if (!parts.empty() && parts.back().end == here.begin) {
           parts.back().end = here.end;
         } else {

@@ -3,28 +3,29 @@
 
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
 
-#include <mutex>
-
 namespace nobounce::fabric {
 
-namespace {
+/// Named, because GpuAllocations::State is made of it.
+namespace gpu_arena {
 
 constexpr std::uint64_t slab_bytes = 2u << 20;
 constexpr std::uint64_t small_limit_bytes = 1u << 20;
 constexpr std::uint64_t small_alignment_bytes = 512;
 
-std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
+inline std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
 /// First fit in [0, limit) between occupied ranges (begin -> length); nothing where no gap is long
 /// enough.
-std::optional<std::uint64_t> first_fit(const std::map<std::uint64_t, std::uint64_t>& occupied,
-                                       std::uint64_t length, std::uint64_t limit) {
+inline std::optional<std::uint64_t> first_fit(
+    const std::map<std::uint64_t, std::uint64_t>& occupied, std::uint64_t length,
+    std::uint64_t limit) {
   std::uint64_t at = 0;
   for (const auto& [begin, taken] : occupied) {
     if (begin - at >= length) break;
@@ -88,7 +89,7 @@ class Arena {
 
 using ByAddress = std::map<std::uint64_t, GpuAllocation>;
 
-std::optional<GpuAllocation> holder_of(const ByAddress& all, std::uint64_t address) {
+inline std::optional<GpuAllocation> holder_of(const ByAddress& all, std::uint64_t address) {
   const auto next = all.upper_bound(address);
   if (next == all.begin()) return std::nullopt;
   const GpuAllocation& candidate = std::prev(next)->second;
@@ -96,7 +97,11 @@ std::optional<GpuAllocation> holder_of(const ByAddress& all, std::uint64_t addre
   return candidate;
 }
 
-}  // namespace
+}  // namespace gpu_arena
+
+using gpu_arena::Arena;
+using gpu_arena::ByAddress;
+using gpu_arena::holder_of;
 
 struct GpuAllocations::State {
   Bus& bus;

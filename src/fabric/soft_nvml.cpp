@@ -16,14 +16,14 @@ namespace nvml = system::nvml;
 
 namespace {
 
-constexpr std::string_view driver_version = "580.82.07";
+constexpr std::string_view soft_driver_version = "580.82.07";
 constexpr nvml::nvmlReturn_t error_insufficient_size = 7;
 constexpr int value_type_unsigned_int = 1;
 constexpr int value_type_unsigned_long_long = 3;
 constexpr unsigned pci_vendor_nvidia = 0x10de;
 constexpr unsigned nvlinks_max = 18;  ///< of one GPU
 
-bool give_text(std::string_view text, char* target, unsigned length) {
+bool give_nvml_text(std::string_view text, char* target, unsigned length) {
   if (length <= text.size()) return false;
   std::copy(text.begin(), text.end(), target);
   target[text.size()] = '\0';
@@ -52,8 +52,8 @@ void fill_pci_info(const Gpu& gpu, nvml::nvmlPciInfo_t& info) {
   info.pciSubSystemId = info.pciDeviceId;
   // The long form has a domain of eight digits, the legacy one of four; both in capitals.
   const std::string legacy = upper_case(gpu.bdf);
-  (void)give_text(legacy, info.busIdLegacy, sizeof info.busIdLegacy);
-  (void)give_text("0000" + legacy, info.busId, sizeof info.busId);
+  (void)give_nvml_text(legacy, info.busIdLegacy, sizeof info.busIdLegacy);
+  (void)give_nvml_text("0000" + legacy, info.busId, sizeof info.busId);
 }
 
 int status_number(PeerStatus status) {
@@ -126,7 +126,8 @@ nvml::nvmlReturn_t SoftNvml::shutdown() {
 nvml::nvmlReturn_t SoftNvml::system_get_driver_version(char* text, unsigned length) {
   if (users_ == 0) return nvml::error_uninitialized;
   if (text == nullptr) return nvml::error_invalid_argument;
-  return give_text(driver_version, text, length) ? nvml::success : error_insufficient_size;
+  return give_nvml_text(soft_driver_version, text, length) ? nvml::success
+                                                           : error_insufficient_size;
 }
 
 nvml::nvmlReturn_t SoftNvml::device_get_count(unsigned* count) {
@@ -147,14 +148,15 @@ nvml::nvmlReturn_t SoftNvml::device_get_name(nvmlDevice_t device, char* text, un
   std::uint32_t gpu = 0;
   if (const auto code = find(device, gpu); code != nvml::success) return code;
   if (text == nullptr) return nvml::error_invalid_argument;
-  return give_text(gpus()[gpu].product, text, length) ? nvml::success : error_insufficient_size;
+  return give_nvml_text(gpus()[gpu].product, text, length) ? nvml::success
+                                                           : error_insufficient_size;
 }
 
 nvml::nvmlReturn_t SoftNvml::device_get_uuid(nvmlDevice_t device, char* text, unsigned length) {
   std::uint32_t gpu = 0;
   if (const auto code = find(device, gpu); code != nvml::success) return code;
   if (text == nullptr) return nvml::error_invalid_argument;
-  return give_text(gpus()[gpu].uuid, text, length) ? nvml::success : error_insufficient_size;
+  return give_nvml_text(gpus()[gpu].uuid, text, length) ? nvml::success : error_insufficient_size;
 }
 
 nvml::nvmlReturn_t SoftNvml::device_get_pci_info(nvmlDevice_t device, nvmlPciInfo_t* info) {

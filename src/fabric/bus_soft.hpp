@@ -1,0 +1,115 @@
+// The bus's one class: what it holds, and the steps of a request. For the source files of the bus
+// alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fabric/bus.hpp"
+#include "fabric/bus_bar1.hpp"
+#include "fabric/bus_memory.hpp"
+#include "fabric/bus_routes.hpp"
+#include "fabric/bus_trap.hpp"
+
+namespace nobounce::fabric {
+
+class SoftBus final : public Bus {
+ public:
+  SoftBus(const Machine& machine, BusOptions options)
+      : machine_(machine),
+        options_(std::move(options)),
+        trap_(options_.trap_cpu_touches ? std::make_unique<BusTrap>() : nullptr),
+        dram_(machine_, trap_.get()),
+        routes_(machine_) {}
+
+  Status make_gpus();
+
+  const Machine& machine() const override { return machine_; }
+  const Ledger& ledger() const override { return ledger_; }
+  Ledger& ledger() override { return ledger_; }
+
+  Result<DramBuffer> allocate_dram(std::uint32_t node, std::uint64_t length_bytes,
+                                   DramUse use) override {
+    return dram_.allocate(node, length_bytes, use);
+  }
+  void free_dram(const DramBuffer& buffer) override { dram_.free(buffer); }
+  BusAddress address_of(const void* pointer) const override { return dram_.address_of(pointer); }
+  std::uint64_t cpu_touches() const override { return trap_ == nullptr ? 0 : trap_->touches(); }
+
+  DevicePointer vram_base(std::uint32_t gpu) const override { return vram_.at(gpu)->base(); }
+  std::optional<std::uint32_t> gpu_of(DevicePointer pointer) const override;
+  void mark_internal(DevicePointer pointer, std::uint64_t length_bytes, bool internal) override;
+  void discard_vram(DevicePointer pointer, std::uint64_t length_bytes) override;
+
+  Result<BusAddress> map_bar1(DevicePointer pointer, std::uint64_t length_bytes) override;
+  bool unmap_bar1(BusAddress address) override;
+  std::uint64_t bar1_used_bytes(std::uint32_t gpu) const override {
+    return bar1_.at(gpu)->used_bytes();
+  }
+  void map_iommu(BusAddress address, std::uint64_t length_bytes) override;
+  void unmap_iommu(BusAddress address) override;
+
+  Carried dma(Initiator initiator, const End& source, const End& target,
+              std::uint64_t length_bytes) override;
+  Carried read_file(const Medium& medium, FileOffset offset, BusAddress target,
+                    std::uint64_t length_bytes, FileIo io) override;
+  Carried write_file(const Medium& medium, FileOffset offset, BusAddress source,
+                     std::uint64_t length_bytes, FileIo io) override;
+  Carried cpu_copy(BusAddress target, BusAddress source, std::uint64_t length_bytes) override;
+  Carried fill_vram(DevicePointer target, std::uint8_t value, std::uint64_t length_bytes) override;
+
+  bool inspect(const End& source, std::span<std::byte> target) const override;
+  bool plant(const End& target, std::span<const std::byte> source) override;
+  Extent extent_of(const End& end) const override;
+  std::vector<std::span<const std::byte>> vram_mappings() const override;
+
+ private:
+  /// What a request goes over, or why it does not.
+  struct Way {
+    const BusRoute* route = nullptr;  ///< null: it never leaves the device
+    BusOutcome outcome = BusOutcome::done;
+  };
+
+  [[nodiscard]] std::optional<BusMemory> memory_at(const End& end,
+                                                   std::uint64_t length_bytes) const;
+  [[nodiscard]] bool iommu_knows(BusAddress address, std::uint64_t length_bytes) const;
+  [[nodiscard]] Way peer_way(DeviceRef source, DeviceRef target, const End& claimed,
+                             std::uint64_t length_bytes);
+  [[nodiscard]] Way way_between(DeviceRef device, const BusMemory& memory, const End& end,
+                                bool towards_memory, std::uint64_t length_bytes);
+  [[nodiscard]] Extent page_cache_of(const Medium& medium, FileOffset offset) const;
+  [[nodiscard]] Carried device_file(Initiator initiator, const End& source, const End& target,
+                                    std::uint64_t length_bytes);
+  [[nodiscard]] Carried engine_copy(std::uint32_t gpu, const End& source, const End& target,
+                                    std::uint64_t length_bytes);
+  [[nodiscard]] Carried lose(const Way& way, Request request);
+  [[nodiscard]] Carried write_down(const BusRoute* route, Request request);
+  void write_links(const BusRoute& route, std::size_t hops, std::uint64_t length_bytes);
+  [[nodiscard]] Carried move_by_file(const Medium& medium, FileOffset offset, BusAddress memory,
+                                     std::uint64_t length_bytes, FileIo io, bool reading);
+  void spend(std::uint64_t length_bytes) {
+    if (options_.carried) options_.carried(length_bytes);
+  }
+  void reseal() {
+    if (trap_ != nullptr) trap_->reseal();
+  }
+
+  const Machine machine_;
+  const BusOptions options_;
+  std::unique_ptr<BusTrap> trap_;
+  BusDram dram_;
+  BusRoutes routes_;
+  Ledger ledger_;
+  std::vector<std::unique_ptr<BusVram>> vram_;
+  std::vector<std::unique_ptr<BusBar1>> bar1_;
+  mutable std::shared_mutex iommu_mutex_;
+  std::map<std::uint64_t, std::uint64_t> iommu_;  ///< begin -> end
+};
+
+}  // namespace nobounce::fabric
