@@ -9,10 +9,19 @@ namespace {
 
 /// Functions that give something back: nobody can react to their failure, so they are not counted.
 constexpr std::string_view releasing_functions[] = {
-    "cuda.mem_free",        "cuda.mem_free_host",           "cuda.mem_host_unregister",
-    "cuda.stream_destroy",  "cuda.event_destroy",           "cuda.device_primary_ctx_release",
-    "cuda.ctx_pop_current", "cuda.ctx_disable_peer_access", "nvml.shutdown",
-    "cufile.driver_close",  "cufile.handle_deregister",     "cufile.buf_deregister",
+    "cuda.mem_free",
+    "cuda.mem_free_host",
+    "cuda.mem_release",
+    "cuda.mem_host_unregister",
+    "cuda.stream_destroy",
+    "cuda.event_destroy",
+    "cuda.device_primary_ctx_release",
+    "cuda.ctx_pop_current",
+    "cuda.ctx_disable_peer_access",
+    "nvml.shutdown",
+    "cufile.driver_close",
+    "cufile.handle_deregister",
+    "cufile.buf_deregister",
     "cufile.use_count",  // has no answer that means failure
 };
 
