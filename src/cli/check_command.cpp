@@ -13,6 +13,9 @@ namespace nobounce::cli {
 
 namespace {
 
+/// A file that would be created in a directory that is asked about.
+constexpr const char* new_file_name = ".nobounce-check";
+
 /// A path to judge and the mount it lies on.
 struct Subject {
   std::string probe;  ///< what the session is asked about
@@ -20,7 +23,7 @@ struct Subject {
   const Mount* mount = nullptr;
 };
 
-std::string inside(const std::string& directory, const char* name) {
+std::string inside(const std::string& directory, const std::string& name) {
   return directory.back() == '/' ? directory + name : directory + "/" + name;
 }
 
@@ -29,9 +32,24 @@ std::vector<Subject> subjects_of_mounts(const Machine& machine) {
   std::vector<Subject> subjects;
   for (const Mount& mount : machine.mounts) {
     if (!drive_of(machine, mount).has_value()) continue;
-    subjects.push_back({inside(mount.point, ".nobounce-check"), mount.point, &mount});
+    subjects.push_back({inside(mount.point, new_file_name), mount.point, &mount});
   }
   return subjects;
+}
+
+/// The absolute path, symbolic links resolved as far as it exists: the rest is still to be created.
+Result<std::string> absolute_path(system::Storage& storage, const std::string& path) {
+  std::string existing = path;
+  std::string rest;
+  while (true) {
+    Result<std::string> real = storage.real_path(existing);
+    if (real.ok()) return rest.empty() ? std::move(real).value() : inside(*real, rest);
+    const std::size_t slash = existing.rfind('/');
+    const std::string name = slash == std::string::npos ? existing : existing.substr(slash + 1);
+    if (existing == "." || existing == "/") return real;
+    rest = rest.empty() ? name : name + "/" + rest;
+    existing = slash == std::string::npos ? "." : slash == 0 ? "/" : existing.substr(0, slash);
+  }
 }
 
 Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::Host& host,
@@ -39,20 +57,12 @@ Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::
   std::vector<Subject> subjects;
   for (const std::string& path : paths) {
     if (path.empty()) return usage_problem("read --path", "it is empty", "nobounce check --help");
-    // A path that does not exist yet lies where its directory does.
-    Result<std::string> real = host.storage().real_path(path);
-    if (!real.ok()) {
-      const std::size_t slash = path.rfind('/');
-      const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-      real = host.storage().real_path(directory);
-      if (!real.ok()) return Problem{std::move(real).error()};
-      real = inside(*real, "");
-      real = *real + path.substr(slash == std::string::npos ? 0 : slash + 1);
-    } else if (const auto status = host.storage().status_of(*real);
-               status.ok() && status->type == system::FileType::directory) {
-      real = inside(*real, ".nobounce-check");
-    }
-    subjects.push_back({*real, path, mount_of(machine, *real)});
+    Result<std::string> absolute = absolute_path(host.storage(), path);
+    if (!absolute.ok()) return Problem{std::move(absolute).error()};
+    const Result<system::FileStatus> status = host.storage().status_of(*absolute);
+    const bool directory = status.ok() && status->type == system::FileType::directory;
+    subjects.push_back({directory ? inside(*absolute, new_file_name) : *absolute, path,
+                        mount_of(machine, *absolute)});
   }
   return subjects;
 }

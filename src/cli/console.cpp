@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/remedy.hpp"
 #include "report/error_report.hpp"
 
 namespace nobounce::cli {
@@ -32,12 +33,13 @@ void Console::progress_text(std::string_view text) {
 }
 
 int Console::problem(const Problem& problem, std::vector<core::Json> receipts) {
+  const Error error = with_remedy(problem.error);
   if (options_.json) {
-    document(report::error_json(problem.error, std::move(receipts)));
+    document(report::error_json(error, std::move(receipts)));
   } else {
     // What was printed before comes first, also where both streams end up in one file.
     std::fflush(stdout);
-    put(stderr, report::error_text(problem.error, {options_.colour_error}));
+    put(stderr, report::error_text(error, {options_.colour_error}));
   }
   return problem.exit_code;
 }

@@ -57,9 +57,6 @@ int run_copy(CommandContext& context, const CopyArguments& arguments) {
   if (!session.ok()) return context.console.problem({std::move(session).error()});
   CopyRun run(context, arguments, *session);
   if (auto problem = run.prepare()) return context.console.problem(*problem);
-  if (!context.console.json()) {
-    context.console.text(report::banner(context.machine.label, context.console.style()));
-  }
   const std::optional<Problem> problem = run.run();
   if (problem.has_value()) return print_problem(context, *problem, run.receipts());
   if (context.console.json()) context.console.document(report::receipts_json(run.receipts()));

@@ -191,14 +191,21 @@ std::optional<Problem> CopyRun::move(std::size_t index) {
   if (!problem) problem = interrupted();
   if (!problem) problem = commit(hop, receipt);
   receipts_.push_back(receipt);
-  if (context_.console.json()) return problem;
-  if (receipts_.size() > 1) context_.console.text("\n");
-  context_.console.text(report::receipt_text(receipt, context_.console.style()));
-  if (account.has_value()) {
-    account->arrived = bus->arrived(hop.target, hop.target_path, hop.source);
-    context_.console.text(report::bus_text(*account, receipt.receipt, context_.console.style()));
-  }
+  if (account.has_value()) account->arrived = bus->arrived(hop.target, hop.target_path, hop.source);
+  print(receipt, account);
   return problem;
+}
+
+void CopyRun::print(const report::NamedReceipt& receipt,
+                    const std::optional<report::BusAccount>& account) {
+  Console& console = context_.console;
+  if (console.json()) return;
+  console.text(receipts_.size() == 1 ? report::banner(context_.machine.label, console.style())
+                                     : "\n");
+  console.text(report::receipt_text(receipt, console.style()));
+  if (account.has_value()) {
+    console.text(report::bus_text(*account, receipt.receipt, console.style()));
+  }
 }
 
 std::optional<Problem> CopyRun::run() {

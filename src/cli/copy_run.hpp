@@ -52,6 +52,7 @@ class CopyRun {
   /// Compares the ends; sets `verified`.
   [[nodiscard]] std::optional<Problem> verify(const Hop& hop, report::NamedReceipt& receipt);
   [[nodiscard]] std::optional<Problem> commit(Hop& hop, report::NamedReceipt& receipt);
+  void print(const report::NamedReceipt& receipt, const std::optional<report::BusAccount>& account);
   [[nodiscard]] std::optional<Problem> interrupted() const;
   [[nodiscard]] Problem problem_of(const Outcome& outcome) const;
   [[nodiscard]] std::string label_of(std::size_t index) const;

@@ -1,0 +1,66 @@
+// Remedies by errno and origin.
+#include "cli/remedy.hpp"
+
+#include <cerrno>
+
+namespace nobounce::cli {
+
+namespace {
+
+const char* os_remedy(std::int64_t code) {
+  switch (code) {
+    case ENOENT:
+      return "look at the spelling; ls -l shows what is there";
+    case EACCES:
+    case EPERM:
+      return "ls -l shows who may; run it as that user, or ask for the right";
+    case ENOSPC:
+    case EDQUOT:
+      return "df -h shows the free space; make room, or write elsewhere";
+    case EROFS:
+      return "the file system is mounted read-only; write elsewhere";
+    case EIO:
+      return "dmesg may name the device at fault";
+    case EMFILE:
+    case ENFILE:
+      return "ulimit -n shows the limit of open files; raise it";
+    case ENOMEM:
+      return "free memory, or stage through less: --pinned-bytes 8MiB";
+    case EFBIG:
+      return "the file system does not take files of that size; write elsewhere";
+    default:
+      return "the number is an errno: its meaning is in errno(3)";
+  }
+}
+
+}  // namespace
+
+Error with_remedy(Error error) {
+  if (!remedy_of(error).empty()) return error;
+  switch (error.origin) {
+    case ErrorOrigin::os:
+      error.remedy = os_remedy(error.code);
+      break;
+    case ErrorOrigin::cuda:
+    case ErrorOrigin::nvml:
+      error.remedy = "nvidia-smi shows the state of the driver and of each GPU";
+      break;
+    case ErrorOrigin::cufile:
+      error.remedy =
+          "nobounce check shows what direct storage lacks; --policy staged_only does without";
+      break;
+    case ErrorOrigin::policy:
+      error.remedy = "--policy direct_preferred admits staging";
+      break;
+    case ErrorOrigin::input:
+      error.remedy = "nobounce --help; nobounce topo shows the devices there are";
+      break;
+    case ErrorOrigin::session:
+    case ErrorOrigin::fabric:
+      error.remedy = "run it again; nobounce check shows what is missing";
+      break;
+  }
+  return error;
+}
+
+}  // namespace nobounce::cli
