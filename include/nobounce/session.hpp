@@ -73,6 +73,11 @@ class Session {
   /// Fills a place in memory with the seeded pattern that the command line uses as a source.
   [[nodiscard]] Status fill_pattern(const Place& place, std::uint64_t seed);
 
+  /// Enables peer access and answers the pointer that a kernel on `gpu` may dereference to reach a
+  /// region of another GPU. Valid as long as the region, and as nobody disables the access. A
+  /// kernel's own stores are in no receipt. Origin cuda where the pair cannot: nothing is staged instead.
+  [[nodiscard]] Result<DevicePointer> map_peer(const Region& region, std::uint32_t gpu);
+
   /// The findings for storage between a path (existing, or to be created) and a GPU, in the given direction.
   [[nodiscard]] Result<std::vector<Finding>> check_storage(std::string_view path, std::uint32_t gpu, bool writing);
 

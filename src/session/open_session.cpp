@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "preconditions/read_facts.hpp"
+#include "preconditions/read_peer_facts.hpp"
 #include "session/session_state.hpp"
 #include "topology/read_machine.hpp"
 
@@ -59,6 +60,8 @@ Result<Session> Session::open(system::Host& host, const SessionOptions& options)
     if (state->cuda_error->cause == Cause::none) state->cuda_error->cause = Cause::machine_no_gpu;
   }
   state->facts = preconditions::read_host_facts(host, state->machine, state->contexts != nullptr);
+  state->facts.peers =
+      preconditions::read_peer_facts(host, state->machine, state->contexts != nullptr);
   state->facts.storage.cufile_config_ours = state->cufile_configuration->ours();
   state->providers = session::make_providers(*state);
   state->dispatcher = std::make_unique<session::Dispatcher>(state->providers.all());

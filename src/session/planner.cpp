@@ -7,6 +7,7 @@
 #include "judge/storage.hpp"
 #include "preconditions/read_facts.hpp"
 #include "route/choose.hpp"
+#include "session/candidates.hpp"
 
 namespace nobounce::session {
 namespace {
@@ -16,16 +17,6 @@ Error bad_place(std::string attempted, std::string detail, Cause cause = Cause::
                .attempted = std::move(attempted),
                .cause = cause,
                .detail = std::move(detail)};
-}
-
-std::string place_text(const SessionState& state, const Place& place) {
-  if (const auto* gpu = std::get_if<GpuMemory>(&place)) return "gpu:" + std::to_string(gpu->gpu);
-  if (std::holds_alternative<HostMemory>(place)) return "host";
-  if (const auto* range = std::get_if<FileRange>(&place)) {
-    const system::OpenFile* file = state.files.find(range->file);
-    return file == nullptr ? "file" : "file:" + file->path;
-  }
-  return std::holds_alternative<BlockRange>(place) ? "block range" : "remote memory";
 }
 
 Status check_place(SessionState& state, const Place& place, bool is_target,
@@ -73,108 +64,11 @@ DeviceRef device_of(const SessionState& state, const Place& place) {
   return {DeviceRef::Kind::host, 0};
 }
 
-AllocationKind kind_of(SessionState& state, const GpuMemory& memory) {
-  const std::scoped_lock lock(state.regions_mutex);
-  const RegionEntry* region = find_region(state, memory);
-  return region == nullptr ? AllocationKind::unknown : region->kind;
-}
-
-Segment whole(const Place& source, const Place& target, ProviderKind provider, Carriage expected) {
-  return Segment{.offset_bytes = 0,
-                 .length_bytes = length_bytes(source),
-                 .source = source,
-                 .target = target,
-                 .provider = provider,
-                 .expected = expected};
-}
-
-Candidate assessed(SessionState& state, ProviderKind kind, Carriage carriage, const Place& source,
-                   const Place& target) {
-  Candidate candidate{.provider = kind, .carriage = carriage, .assessment = {}, .degraded = false};
-  candidate.assessment = state.providers.of(kind)->assess(whole(source, target, kind, carriage));
-  return candidate;
-}
-
-/// The findings of the judge (from facts), of the provider (from its own state) and of an earlier
-/// probe, together.
-Candidate storage_candidate(SessionState& state, const FileRange& range, const GpuMemory& memory,
-                            const Place& source, const Place& target, Link& link) {
-  const FileEntry& file = *state.files.entry(range.file);
-  const bool writing = std::holds_alternative<FileRange>(target);
-  const judge::StorageJudgement judged =
-      judge::judge_storage({.machine = state.machine,
-                            .host = state.facts,
-                            .file = file.facts,
-                            .gpu = memory.gpu,
-                            .writing = writing,
-                            .allocation = kind_of(state, memory)});
-  Candidate candidate = assessed(state, ProviderKind::storage, Carriage::direct, source, target);
-  std::vector<Finding> findings = judged.findings;
-  for (Finding& finding : candidate.assessment.findings) findings.push_back(std::move(finding));
-  candidate.assessment.usable = candidate.assessment.usable && judged.possible;
-  candidate.degraded = judged.degraded;
-  candidate.degraded_causes = judged.degraded_causes;
-  {
-    const std::scoped_lock lock(state.beliefs_mutex);
-    const auto pair = storage_pair(state, source, target);
-    const auto belief = pair.has_value() ? state.beliefs.find(*pair) : state.beliefs.end();
-    if (belief != state.beliefs.end() && !belief->second.believed) {
-      findings.push_back(belief->second.finding);
-      candidate.assessment.usable = false;
-    }
-  }
-  candidate.assessment.findings = std::move(findings);
-  if (file.facts.drive.has_value()) {
-    link = path_between(
-               state.machine,
-               DeviceRef{DeviceRef::Kind::drive, static_cast<std::uint16_t>(*file.facts.drive)},
-               DeviceRef{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(memory.gpu)})
-               .link;
-  }
-  return candidate;
-}
-
-/// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.
-Candidate no_direct_candidate(const SessionState& state, const Place& source, const Place& target) {
-  Candidate candidate{.provider = ProviderKind::peer,
-                      .carriage = Carriage::direct,
-                      .assessment = {},
-                      .degraded = false};
-  candidate.assessment.findings.push_back(
-      Finding{.cause = Cause::staged_no_direct_provider,
-              .subject = place_text(state, source) + " -> " + place_text(state, target),
-              .state = FindingState::unmet,
-              .observed = "this version has no provider that moves this pair directly",
-              .needed = "a direct provider for the pair",
-              .remedy = std::string(cause_row(Cause::staged_no_direct_provider).remedy),
-              .source = "the session's list of providers"});
-  return candidate;
-}
-
 }  // namespace
 
 std::string describe_transfer(const SessionState& state, const Place& source, const Place& target) {
   return "move " + std::to_string(length_bytes(source)) + " bytes from " +
          place_text(state, source) + " to " + place_text(state, target);
-}
-
-std::optional<StoragePair> storage_pair(const SessionState& state, const Place& source,
-                                        const Place& target) {
-  const bool writing = std::holds_alternative<FileRange>(target);
-  const Place& file_place = writing ? target : source;
-  const Place& memory_place = writing ? source : target;
-  const auto* range = std::get_if<FileRange>(&file_place);
-  const auto* memory = std::get_if<GpuMemory>(&memory_place);
-  if (range == nullptr || memory == nullptr) return std::nullopt;
-  const FileEntry* file = state.files.entry(range->file);
-  if (file == nullptr) return std::nullopt;
-  StoragePair pair{.medium = {}, .gpu = memory->gpu, .writing = writing};
-  if (file->facts.drive.has_value()) {
-    pair.medium = state.machine.drives[*file->facts.drive].name;
-  } else if (file->facts.mount.has_value()) {
-    pair.medium = file->facts.mount->point;
-  }
-  return pair;
 }
 
 Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, const Place& target,
@@ -201,6 +95,9 @@ Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, con
   } else if (source_gpu != nullptr && target_file != nullptr) {
     request.candidates.push_back(
         storage_candidate(state, *target_file, *source_gpu, source, target, request.direct_link));
+  } else if (source_gpu != nullptr && target_gpu != nullptr && source_gpu->gpu != target_gpu->gpu) {
+    request.candidates.push_back(
+        peer_candidate(state, *source_gpu, *target_gpu, request.direct_link));
   } else if (source_gpu != nullptr && target_gpu != nullptr && source_gpu->gpu == target_gpu->gpu) {
     request.candidates.push_back(
         assessed(state, ProviderKind::host, Carriage::direct, source, target));

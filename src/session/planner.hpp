@@ -16,10 +16,6 @@ struct TransferPlan {
 [[nodiscard]] Result<TransferPlan> plan_transfer(SessionState& state, const Place& source,
                                                  const Place& target, Policy policy);
 
-/// The pair that direct storage between these places would use; empty if it is no storage transfer.
-[[nodiscard]] std::optional<StoragePair> storage_pair(const SessionState& state,
-                                                      const Place& source, const Place& target);
-
 /// "move 4096 bytes from file:/data/a.bin to gpu:0", for errors.
 [[nodiscard]] std::string describe_transfer(const SessionState& state, const Place& source,
                                             const Place& target);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "session/pairs.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce::session {
@@ -146,44 +147,87 @@ std::optional<FileRange> probe_range(const SessionState& state, const FileRange&
                    std::min(probe_bytes, file->length_bytes - aligned)};
 }
 
+/// The bytes of GPU memory by way of host memory, or into it.
+Status stage(SessionState& state, const Place& source, const Place& target) {
+  const core::Completion ended = move(state, ProviderKind::staged, source, target);
+  return ended.error.has_value() ? Status(*ended.error) : Status{};
+}
+
+/// GPU -> GPU, in the target's own memory, which the transfer will overwrite. What lay there is put
+/// back if the probe fails. The suspect is what the path gives as the likeliest reason.
+Status probe_peer(SessionState& state, const GpuMemory& source, const GpuMemory& target,
+                  Cause suspect) {
+  const std::uint64_t length = std::min(probe_bytes, source.length_bytes);
+  const GpuMemory from = first_bytes(source, length);
+  const GpuMemory to = first_bytes(target, length);
+  Result<ProbeBuffer> expected = ProbeBuffer::make(state.host);
+  if (!expected.ok()) return expected.error();
+  Result<ProbeBuffer> saved = ProbeBuffer::make(state.host);
+  if (!saved.ok()) return saved.error();
+  Result<ProbeBuffer> arrived = ProbeBuffer::make(state.host);
+  if (!arrived.ok()) return arrived.error();
+  const HostMemory arrived_place{arrived->data(), length};
+  const HostMemory saved_place{saved->data(), length};
+  if (Status read = stage(state, from, HostMemory{expected->data(), length}); !read.ok())
+    return read;
+  if (Status read = stage(state, to, saved_place); !read.ok()) return read;
+  for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
+  if (Status spoiled = stage(state, arrived_place, to); !spoiled.ok()) return spoiled;
+  const core::Completion copied = move(state, ProviderKind::peer, from, to);
+  Status probed =
+      copied.error.has_value() ? Status(*copied.error) : stage(state, to, arrived_place);
+  if (probed.ok() && std::memcmp(expected->data(), arrived->data(), length) != 0) {
+    Error error = data_differs("probe a peer copy");
+    error.cause = suspect == Cause::none ? Cause::p2p_wrong_data : suspect;
+    probed = error;
+  }
+  if (!probed.ok()) (void)stage(state, saved_place, to);
+  return probed;
+}
+
+bool wants(const Route& route, ProviderKind provider) {
+  return std::any_of(route.segments.begin(), route.segments.end(), [&](const Segment& segment) {
+    return segment.provider == provider && segment.length_bytes > 0;
+  });
+}
+
+/// Nothing where there is nothing to probe with, or no room.
+std::optional<Status> probe_storage(SessionState& state, const Place& source, const Place& target) {
+  const bool writing = std::holds_alternative<FileRange>(target);
+  const std::optional<FileRange> range =
+      probe_range(state, std::get<FileRange>(writing ? target : source), writing);
+  if (!range.has_value()) return std::nullopt;
+  Result<GpuMemory> memory =
+      probe_memory(state, std::get<GpuMemory>(writing ? source : target).gpu);
+  if (!memory.ok()) return std::nullopt;  // the transfer's own findings and counters must do
+  return writing ? probe_write(state, *range, *memory) : probe_read(state, *range, *memory);
+}
+
+std::optional<Status> probe_gpus(SessionState& state, const GpuMemory& source,
+                                 const GpuMemory& target) {
+  if (Status opened = state.providers.peer->open(source, target); !opened.ok()) return opened;
+  return probe_peer(state, source, target,
+                    judge::judge_peer(peer_question(state, source, target)).suspect);
+}
+
 }  // namespace
 
 bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place& source,
                      const Place& target) {
-  const bool direct = std::any_of(
-      plan.route.segments.begin(), plan.route.segments.end(), [](const Segment& segment) {
-        return segment.provider == ProviderKind::storage && segment.length_bytes > 0;
-      });
-  const std::optional<StoragePair> pair = storage_pair(state, source, target);
-  if (!direct || !pair.has_value()) return false;
+  const bool storage = wants(plan.route, ProviderKind::storage);
+  const std::optional<PairKey> pair = pair_of(state, source, target);
+  if ((!storage && !wants(plan.route, ProviderKind::peer)) || !pair.has_value()) return false;
   const std::scoped_lock probing(state.probe_mutex);
-  {
-    const std::scoped_lock lock(state.beliefs_mutex);
-    const auto belief = state.beliefs.find(*pair);
-    if (belief != state.beliefs.end()) return !belief->second.believed;
+  if (const std::optional<Belief> belief = belief_in(state, *pair)) return !belief->believed;
+  const std::optional<Status> probed =
+      storage ? probe_storage(state, source, target)
+              : probe_gpus(state, std::get<GpuMemory>(source), std::get<GpuMemory>(target));
+  if (!probed.has_value()) return false;
+  if (probed->ok()) {
+    believe(state, *pair);
+    return false;
   }
-  const FileRange& whole = std::get<FileRange>(pair->writing ? target : source);
-  const std::optional<FileRange> range = probe_range(state, whole, pair->writing);
-  if (!range.has_value()) return false;
-  Result<GpuMemory> memory = probe_memory(state, pair->gpu);
-  if (!memory.ok())
-    return false;  // no room to probe: the transfer's own findings and counters must do
-  const Status probed =
-      pair->writing ? probe_write(state, *range, *memory) : probe_read(state, *range, *memory);
-  const std::scoped_lock lock(state.beliefs_mutex);
-  Belief& belief = state.beliefs[*pair];
-  belief.believed = probed.ok();
-  if (probed.ok()) return false;
-  const Cause cause =
-      probed.error().cause == Cause::none ? Cause::storage_cufile_refused : probed.error().cause;
-  belief.finding = Finding{.cause = cause,
-                           .subject = pair->medium + (pair->writing ? " <- gpu:" : " -> gpu:") +
-                                      std::to_string(pair->gpu),
-                           .state = FindingState::unmet,
-                           .observed = to_string(probed.error()),
-                           .needed = "a probe transfer that arrives intact",
-                           .remedy = std::string(cause_row(cause).remedy),
-                           .source = "a probe transfer of this session"};
+  (void)disbelieve(state, *pair, probed->error(), "a probe transfer of this session");
   return true;
 }
 

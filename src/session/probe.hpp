@@ -1,4 +1,4 @@
-// Before a pair of drive and GPU is believed, one small transfer is made and verified by the owner
+// Before a pair of devices is believed, one small transfer is made and verified by the owner
 // of the target.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace nobounce::session {
 
-/// Probes the storage pair of a transfer once, if its route wants to use it. Returns whether a
+/// Probes the pair of a transfer once, if its route wants to use it. Returns whether a
 /// probe has just failed, in which case the transfer must be planned again. Files too small to tell
 /// anything are not probed.
 [[nodiscard]] bool probe_disproves(SessionState& state, const TransferPlan& plan,

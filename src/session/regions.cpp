@@ -86,6 +86,8 @@ RegionState::RegionState(SessionState& owner, Place covered, AllocationKind memo
   if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
     const std::scoped_lock lock(session.regions_mutex);
     session.gpu_regions[gpu->address.value] = RegionEntry{*gpu, kind, false};
+    // The peer provider only remembers the kind: access is asked for when a pair is first used.
+    if (session.providers.peer != nullptr) (void)session.providers.peer->attach({place, kind});
   }
 }
 
@@ -102,6 +104,7 @@ RegionState::~RegionState() {
       }
     }
     if (attached) session.providers.storage->detach(core::RegionView{place, kind});
+    if (session.providers.peer != nullptr) session.providers.peer->detach({place, kind});
     if (owns_gpu) free_gpu(session, *gpu);
   }
   if (owned_host.address != nullptr) session.host.memory().free(owned_host);

@@ -13,6 +13,7 @@
 #include <nobounce/session.hpp>
 #include "core/facts.hpp"
 #include "core/provider.hpp"
+#include "provider/peer/peer_provider.hpp"
 #include "provider/storage/storage_provider.hpp"
 #include "session/completion_sink.hpp"
 #include "session/file_table.hpp"
@@ -25,6 +26,7 @@ namespace nobounce::session {
 /// The movers of a session. Null where this machine has nothing for them to work with.
 struct Providers {
   std::unique_ptr<core::Provider> storage;
+  std::unique_ptr<provider::PeerProvider> peer;
   std::unique_ptr<core::Provider> host;
   std::unique_ptr<core::Provider> staged;
 
@@ -39,12 +41,12 @@ struct RegionEntry {
   bool attached = false;
 };
 
-/// A pair of medium and GPU in one direction, as a probe transfer found it.
-struct StoragePair {
-  std::string medium;  ///< the drive's name, or the mount point where there is none
-  std::uint32_t gpu = 0;
-  bool writing = false;
-  auto operator<=>(const StoragePair&) const = default;
+/// An ordered pair of places' devices, as a probe transfer found it.
+struct PairKey {
+  Member member = Member::storage;
+  std::string source;  ///< a drive's name (a mount point where there is none), or `gpu:0 device`
+  std::string target;
+  auto operator<=>(const PairKey&) const = default;
 };
 
 struct TransferState_;
@@ -76,7 +78,7 @@ struct SessionState {
   std::mutex attach_mutex;
   std::mutex probe_mutex;  ///< one probe at a time
   std::mutex beliefs_mutex;
-  std::map<StoragePair, Belief> beliefs;
+  std::map<PairKey, Belief> beliefs;
   std::map<std::uint32_t, GpuMemory> probe_memory;  ///< one small buffer per GPU, under probe_mutex
 
   std::vector<const TransferState_*> running;  ///< under the dispatcher's lock

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "session/check.hpp"
+#include "session/pairs.hpp"
 #include "session/region_state.hpp"
 
 namespace nobounce::session {
@@ -140,7 +141,7 @@ bool TransferState_::may_stage_instead(const core::Completion& completion,
       return false;
     default:
       return completion.error->origin == ErrorOrigin::cufile ||
-             completion.error->origin == ErrorOrigin::os;
+             completion.error->origin == ErrorOrigin::os || segment.provider == ProviderKind::peer;
   }
 }
 
@@ -148,21 +149,10 @@ void TransferState_::note_failure(const Pending& pending, const core::Completion
   if (may_stage_instead(completion, pending.segment) && !cancelled_because_.has_value()) {
     // The whole piece is moved again, so what had arrived of it directly does not count: it is
     // overwritten.
-    const Cause cause = completion.error->cause != Cause::none ? completion.error->cause
-                                                               : Cause::storage_cufile_refused;
     direct_given_up_ = true;
-    receipt_.add_cause(cause);
-    if (const auto pair = storage_pair(session, source, target)) {
-      const std::scoped_lock lock(session.beliefs_mutex);
-      Belief& belief = session.beliefs[*pair];
-      belief.believed = false;
-      belief.finding = Finding{.cause = cause,
-                               .subject = session::describe_transfer(session, source, target),
-                               .state = FindingState::unmet,
-                               .observed = to_string(*completion.error),
-                               .needed = "direct requests that succeed",
-                               .remedy = std::string(cause_row(cause).remedy),
-                               .source = "an earlier transfer of this session"};
+    if (const auto pair = pair_of(session, source, target)) {
+      receipt_.add_cause(
+          disbelieve(session, *pair, *completion.error, "an earlier transfer of this session"));
     }
     Segment again = pending.segment;
     again.provider = ProviderKind::staged;

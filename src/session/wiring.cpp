@@ -14,7 +14,8 @@ constexpr std::uint64_t close_deadline_ns = 30'000'000'000;
 
 std::vector<core::Provider*> Providers::all() const {
   std::vector<core::Provider*> list;
-  for (core::Provider* provider : {storage.get(), host.get(), staged.get()}) {
+  for (core::Provider* provider : std::initializer_list<core::Provider*>{
+           storage.get(), peer.get(), host.get(), staged.get()}) {
     if (provider != nullptr) list.push_back(provider);
   }
   return list;
@@ -29,6 +30,7 @@ core::Provider* Providers::of(ProviderKind kind) const {
     case ProviderKind::staged:
       return staged.get();
     case ProviderKind::peer:
+      return peer.get();
     case ProviderKind::rdma:
     case ProviderKind::nvme:
       return nullptr;
@@ -41,6 +43,7 @@ Providers make_providers(SessionState& state) {
   if (state.contexts != nullptr) {
     providers.storage = provider::make_storage_provider(state.host, *state.contexts, state.files,
                                                         *state.cufile_configuration);
+    providers.peer = provider::make_peer_provider(state.host, *state.contexts, state.machine);
     providers.host = provider::make_host_provider(state.host, *state.contexts);
   }
   providers.staged = provider::make_staged_provider(

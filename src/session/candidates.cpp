@@ -1,0 +1,103 @@
+// Candidates for a transfer: what each provider and the judge have to say of it.
+#include "session/candidates.hpp"
+
+#include <string>
+#include <utility>
+
+#include "judge/storage.hpp"
+
+namespace nobounce::session {
+namespace {
+
+Segment whole(const Place& source, const Place& target, ProviderKind provider, Carriage expected) {
+  return Segment{.offset_bytes = 0,
+                 .length_bytes = length_bytes(source),
+                 .source = source,
+                 .target = target,
+                 .provider = provider,
+                 .expected = expected};
+}
+
+/// Adds what an earlier probe or transfer of the session found.
+void add_belief(SessionState& state, const Place& source, const Place& target,
+                Candidate& candidate) {
+  const std::optional<PairKey> pair = pair_of(state, source, target);
+  if (!pair.has_value()) return;
+  const std::optional<Belief> belief = belief_in(state, *pair);
+  if (!belief.has_value() || belief->believed) return;
+  candidate.assessment.findings.push_back(belief->finding);
+  candidate.assessment.usable = false;
+}
+
+}  // namespace
+
+Candidate assessed(SessionState& state, ProviderKind kind, Carriage carriage, const Place& source,
+                   const Place& target) {
+  Candidate candidate{.provider = kind, .carriage = carriage, .assessment = {}, .degraded = false};
+  candidate.assessment = state.providers.of(kind)->assess(whole(source, target, kind, carriage));
+  return candidate;
+}
+
+/// The findings of the judge (from facts), of the provider (from its own state) and of an earlier
+/// probe, together.
+Candidate storage_candidate(SessionState& state, const FileRange& range, const GpuMemory& memory,
+                            const Place& source, const Place& target, Link& link) {
+  const FileEntry& file = *state.files.entry(range.file);
+  const bool writing = std::holds_alternative<FileRange>(target);
+  const judge::StorageJudgement judged =
+      judge::judge_storage({.machine = state.machine,
+                            .host = state.facts,
+                            .file = file.facts,
+                            .gpu = memory.gpu,
+                            .writing = writing,
+                            .allocation = kind_of(state, memory)});
+  Candidate candidate = assessed(state, ProviderKind::storage, Carriage::direct, source, target);
+  std::vector<Finding> findings = judged.findings;
+  for (Finding& finding : candidate.assessment.findings) findings.push_back(std::move(finding));
+  candidate.assessment.usable = candidate.assessment.usable && judged.possible;
+  candidate.degraded = judged.degraded;
+  candidate.degraded_causes = judged.degraded_causes;
+  candidate.assessment.findings = std::move(findings);
+  add_belief(state, source, target, candidate);
+  if (file.facts.drive.has_value()) {
+    link = path_between(
+               state.machine,
+               DeviceRef{DeviceRef::Kind::drive, static_cast<std::uint16_t>(*file.facts.drive)},
+               DeviceRef{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(memory.gpu)})
+               .link;
+  }
+  return candidate;
+}
+
+Candidate peer_candidate(SessionState& state, const GpuMemory& source, const GpuMemory& target,
+                         Link& link) {
+  judge::PeerJudgement judged = judge::judge_peer(peer_question(state, source, target));
+  Candidate candidate = assessed(state, ProviderKind::peer, Carriage::direct, source, target);
+  judge::settle(judged.findings, std::move(candidate.assessment.findings));
+  candidate.assessment.findings = std::move(judged.findings);
+  candidate.assessment.usable = candidate.assessment.usable && judged.possible;
+  candidate.degraded = judged.degraded;
+  candidate.degraded_causes = judged.degraded_causes;
+  add_belief(state, source, target, candidate);
+  link = judged.link;
+  return candidate;
+}
+
+/// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.
+Candidate no_direct_candidate(const SessionState& state, const Place& source, const Place& target) {
+  Candidate candidate{.provider = ProviderKind::peer,
+                      .carriage = Carriage::direct,
+                      .assessment = {},
+                      .degraded = false};
+  candidate.assessment.findings.push_back(
+      Finding{.cause = Cause::staged_no_direct_provider,
+              .subject = place_text(state, source) + " -> " + place_text(state, target),
+              .state = FindingState::unmet,
+              .observed = "this version has no provider that moves this pair directly",
+              .needed = "a direct provider for the pair",
+              .remedy = std::string(cause_row(Cause::staged_no_direct_provider).remedy),
+              .source = "the session's list of providers"});
+  return candidate;
+}
+
+}  // namespace nobounce::session
