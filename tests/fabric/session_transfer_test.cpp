@@ -158,7 +158,8 @@ TEST(StagedTransfer, BetweenTwoGpusArrivesAndSaysThatItIsStaged) {
   ASSERT_TRUE(source.ok() && target.ok());
   soft.plant(source->place(), bytes);
   soft.begin_account();
-  const Outcome outcome = soft->transfer(source->place(), target->place());
+  const Outcome outcome =
+      soft->transfer(source->place(), target->place(), {.policy = Policy::staged_only});
   ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
   EXPECT_EQ(outcome.receipt.member, Member::p2p);
   EXPECT_EQ(outcome.receipt.bytes[Carriage::staged], bytes.size());
