@@ -53,7 +53,8 @@ using Place = std::variant<GpuMemory, HostMemory, FileRange, BlockRange, RemoteM
 /// The part of a place that starts `offset_bytes` into it and is `length` long. The part must lie inside: asserts.
 [[nodiscard]] Place part_of(const Place& place, std::uint64_t offset_bytes, std::uint64_t length);
 
-/// The member that a pair of places belongs to; `host` also for pairs without any GPU.
+/// The member that a pair of places belongs to; `host` also for pairs without any GPU, and for one
+/// GPU with itself.
 [[nodiscard]] Member member_of(const Place& source, const Place& target);
 
 /// The kind of allocation behind a device pointer: peer access and registration depend on it.

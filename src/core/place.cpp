@@ -54,7 +54,11 @@ Place part_of(const Place& place, std::uint64_t offset_bytes, std::uint64_t leng
 
 Member member_of(const Place& source, const Place& target) {
   if (!is_gpu(source) && !is_gpu(target)) return Member::host;
-  if (is_gpu(source) && is_gpu(target)) return Member::p2p;
+  if (is_gpu(source) && is_gpu(target)) {
+    // A GPU and itself are no pair.
+    const bool one = std::get<GpuMemory>(source).gpu == std::get<GpuMemory>(target).gpu;
+    return one ? Member::host : Member::p2p;
+  }
   const Place& far_end = is_gpu(source) ? target : source;
   if (is_stored(far_end)) return Member::storage;
   if (is_remote(far_end)) return Member::rdma;

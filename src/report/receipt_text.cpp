@@ -112,7 +112,8 @@ std::string how_lines(const NamedReceipt& named, Style style) {
     text += line("degraded", painted("direct, but slower than it should be", Paint::notice, style));
   }
   if (!receipt.software_machine && receipt.state != TransferState::refused) {
-    const std::string speed = rate(receipt.bytes.total(), receipt.elapsed_ns);
+    const std::string speed =
+        receipt.bytes.total() == 0 ? "" : rate(receipt.bytes.total(), receipt.elapsed_ns);
     text +=
         line("time", speed.empty() ? duration(receipt.elapsed_ns)
                                    : fmt::format("{} ({})", duration(receipt.elapsed_ns), speed));

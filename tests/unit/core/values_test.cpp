@@ -57,7 +57,8 @@ TEST(Place, PairsChooseTheMemberInBothDirections) {
     EXPECT_EQ(member_of(a, b), member_of(b, a));
     return member_of(a, b);
   };
-  EXPECT_EQ(both(gpu, gpu), Member::p2p);
+  EXPECT_EQ(both(gpu, GpuMemory{.gpu = 1}), Member::p2p);
+  EXPECT_EQ(both(gpu, gpu), Member::host);
   EXPECT_EQ(both(gpu, host), Member::host);
   EXPECT_EQ(both(gpu, file), Member::storage);
   EXPECT_EQ(both(gpu, block), Member::storage);
