@@ -1,6 +1,9 @@
 // The libcufile model: recorded answers, both paths and what tells them apart, configuration,
 // statistics, faults.
 #include <fcntl.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "fabric/soft_cufile_config.hpp"
 #include "machine_rig.hpp"
@@ -920,6 +923,31 @@ TEST_F(CufileTest, RequestsFailOnceTheModuleIsGone) {
   EXPECT_FALSE(rig.files->exists("/proc/driver/nvidia-fs/stats"));
   EXPECT_EQ(rig.read(handle, memory, block), -1);
   EXPECT_EQ(errno, cufile::error_nvfs_driver);
+}
+
+TEST_F(CufileTest, WhatTheRealFileSystemRefusesIsAnswered) {
+  // A limit on file sizes stands in for a full disk: the same call fails, with its errno.
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  CufileRig rig(built_in("workstation"));
+  const FileHandle file = rig.open_file(folder / "a", FileAccess::write);
+  const auto handle = rig.must_register(file);
+  const DevicePointer memory = rig.allocate(mebibyte);
+  rig.plant(memory, pattern(mebibyte));
+  ASSERT_EQ(rig.register_buffer(memory, mebibyte), 0);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = before;
+  small.rlim_cur = 4 * block;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const ssize_t partial = rig.write(handle, memory, mebibyte);
+  const ssize_t refused = rig.write(handle, memory, block, 8 * block);
+  const int code = errno;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(partial, static_cast<ssize_t>(4 * block));
+  EXPECT_EQ(refused, -1);
+  EXPECT_EQ(code, EFBIG);
+  EXPECT_EQ(rig.arrivals(file, 0, mebibyte)[Carriage::direct], 4 * block);
 }
 
 // --- Ownership -----------------------------------------------------------------------------------
