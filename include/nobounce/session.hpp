@@ -27,6 +27,7 @@ struct SessionOptions {
   std::uint64_t pinned_bytes_max = 128u << 20;  ///< bounce memory in host DRAM, at most, for the whole session
   std::uint64_t slot_bytes = 4u << 20;          ///< of one bounce slot; a multiple of 4096
   std::uint32_t readers = 0;                    ///< workers that read and write files; 0: by the number of CPUs
+  bool rotate_slots = false;  ///< staging uses all of pinned_bytes_max in turn, so that no cache holds its slots
   bool warn_on_close = true;       ///< one line on stderr when the session staged under direct_preferred
   bool configure_cufile = true;    ///< give libcufile our private configuration, where we are the first to open it
   bool publish_ledger = true;      ///< in a shared segment, for `nobounce stat`

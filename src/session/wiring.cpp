@@ -50,7 +50,8 @@ Providers make_providers(SessionState& state) {
       state.host, state.contexts.get(), state.files,
       provider::StagedOptions{.pinned_bytes_max = state.options.pinned_bytes_max,
                               .slot_bytes = state.options.slot_bytes,
-                              .readers = state.options.readers});
+                              .readers = state.options.readers,
+                              .rotate_slots = state.options.rotate_slots});
   return providers;
 }
 

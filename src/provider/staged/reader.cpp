@@ -25,7 +25,8 @@ const GpuMemory* gpu_end(const Place& place) {
 Reader::Reader(const ReaderShare& share, unsigned number)
     : share_(share),
       number_(number),
-      ring_(share.host, share.contexts, share.budget, share.slot_bytes, share.slots_per_reader),
+      ring_(share.host, share.contexts, share.budget, share.slot_bytes, share.slots_per_reader,
+            share.rotate_slots),
       lanes_(share.host, share.contexts) {}
 
 system::Step Reader::step() {

@@ -20,6 +20,7 @@ struct ReaderShare {
   BounceBudget& budget;
   std::uint64_t slot_bytes;
   std::uint32_t slots_per_reader;
+  bool rotate_slots;
 };
 
 class Reader final : public system::Worker {

@@ -15,12 +15,13 @@ bool BounceBudget::reserve(std::uint64_t bytes) {
 }
 
 SlotRing::SlotRing(system::Host& host, system::CudaContexts* contexts, BounceBudget& budget,
-                   std::uint64_t slot_bytes, std::uint32_t slots_max)
+                   std::uint64_t slot_bytes, std::uint32_t slots_max, bool rotate)
     : host_(host),
       contexts_(contexts),
       budget_(budget),
       slot_bytes_(slot_bytes),
-      slots_max_(slots_max) {
+      slots_max_(slots_max),
+      rotate_(rotate) {
   slots_.reserve(slots_max);  // pointers to slots stay valid
 }
 
@@ -31,26 +32,40 @@ bool SlotRing::can_take() const {
 }
 
 Slot* SlotRing::find_free(const SlotNeed& need, bool on_node) {
+  Slot* found = nullptr;
   for (Slot& slot : slots_) {
     if (slot.state != SlotState::free || (need.pinned && !slot.buffer.pinned)) continue;
     if (on_node && need.pinned && slot.asked_numa != need.numa) continue;
-    return &slot;
+    if (!rotate_) return &slot;
+    if (found == nullptr || slot.taken < found->taken) found = &slot;
   }
-  return nullptr;
+  return found;
 }
 
 Result<Slot*> SlotRing::take(const SlotNeed& need) {
+  Result<Slot*> slot = choose(need);
+  if (slot.ok()) (*slot)->taken = ++takes_;
+  return slot;
+}
+
+Result<Slot*> SlotRing::grow(const SlotNeed& need) {
+  Result<system::HostBuffer> buffer = allocate(need);
+  if (!buffer.ok()) return std::move(buffer).error();
+  slots_.emplace_back().buffer = *buffer;
+  slots_.back().asked_numa = need.numa;
+  return &slots_.back();
+}
+
+Result<Slot*> SlotRing::choose(const SlotNeed& need) {
+  if (rotate_ && slots_.size() < slots_max_) {
+    if (Result<Slot*> slot = grow(need); slot.ok()) return slot;
+  }
   if (Slot* slot = find_free(need, true)) return slot;
   Slot* far = find_free(need, false);
   if (slots_.size() < slots_max_) {
-    Result<system::HostBuffer> buffer = allocate(need);
-    if (buffer.ok()) {
-      slots_.emplace_back().buffer = *buffer;
-      slots_.back().asked_numa = need.numa;
-      return &slots_.back();
-    }
+    Result<Slot*> slot = grow(need);
     // Memory on the wrong node is slower, not wrong.
-    if (far == nullptr) return std::move(buffer).error();
+    if (slot.ok() || far == nullptr) return slot;
   }
   if (far != nullptr && !need.worth_moving) return far;
   for (Slot& slot : slots_) {  // a free one that does not suit gives its room

@@ -32,6 +32,7 @@ struct Slot {
   std::optional<Error>
       short_source;   ///< the source ended early: what is there is drained, then this is the error
   CopyInFlight copy;  ///< lane is null when no asynchronous copy runs
+  std::uint64_t taken = 0;  ///< when it was last taken, counted in takes of its ring
 
   [[nodiscard]] std::byte* data() const { return buffer.address + skew_bytes; }
 };
@@ -61,7 +62,7 @@ class BounceBudget {
 class SlotRing {
  public:
   SlotRing(system::Host& host, system::CudaContexts* contexts, BounceBudget& budget,
-           std::uint64_t slot_bytes, std::uint32_t slots_max);
+           std::uint64_t slot_bytes, std::uint32_t slots_max, bool rotate = false);
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
@@ -74,6 +75,8 @@ class SlotRing {
   bool release();
 
  private:
+  [[nodiscard]] Result<Slot*> choose(const SlotNeed& need);
+  [[nodiscard]] Result<Slot*> grow(const SlotNeed& need);
   [[nodiscard]] Slot* find_free(const SlotNeed& need, bool on_node);
   [[nodiscard]] Result<system::HostBuffer> allocate(const SlotNeed& need);
 
@@ -82,6 +85,8 @@ class SlotRing {
   BounceBudget& budget_;
   const std::uint64_t slot_bytes_;
   const std::uint32_t slots_max_;
+  const bool rotate_;
+  std::uint64_t takes_ = 0;
   std::vector<Slot> slots_;
 };
 

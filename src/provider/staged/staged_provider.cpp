@@ -41,8 +41,9 @@ Shape shape_of(const StagedOptions& options, unsigned concurrency) {
   // Two slots each, so that a reader fills one while the other drains.
   shape.readers = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
       wanted, 1, std::min<std::uint64_t>(std::max<std::uint64_t>(slots / 2, 1), 64)));
-  shape.slots_per_reader = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(slots / shape.readers, 1, slots_per_reader_most));
+  const std::uint64_t most = options.rotate_slots ? slots : slots_per_reader_most;
+  shape.slots_per_reader =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(slots / shape.readers, 1, most));
   return shape;
 }
 
@@ -202,8 +203,13 @@ void StagedProvider::start_readers(std::uint64_t wanted) {
   const std::lock_guard lock(readers_mutex_);
   while (wanted > 0 && readers_.size() < shape_.readers) {
     const auto number = static_cast<unsigned>(readers_.size());
-    const staged::ReaderShare share{host_,   contexts_,         queue_,
-                                    budget_, shape_.slot_bytes, shape_.slots_per_reader};
+    const staged::ReaderShare share{host_,
+                                    contexts_,
+                                    queue_,
+                                    budget_,
+                                    shape_.slot_bytes,
+                                    shape_.slots_per_reader,
+                                    options_.rotate_slots};
     auto reader = std::make_unique<Reader>(share, number);
     Result<system::WorkerId> id =
         host_.workers().start(*reader, "staged-" + std::to_string(number));

@@ -16,6 +16,9 @@ struct StagedOptions {
   std::uint64_t pinned_bytes_max = 128u << 20;
   std::uint64_t slot_bytes = 4u << 20;
   std::uint32_t readers = 0;  ///< 0: min(CPUs, 16)
+  /// Use all of pinned_bytes_max in turn: rings grow before a slot is used again, and the least
+  /// recently used one comes first. For control runs that must not stay in a cache.
+  bool rotate_slots = false;
 };
 
 /// `contexts` may be null on a machine without GPU; then only file and host pairs work, through
