@@ -85,4 +85,21 @@ struct Proof {
   std::vector<ProofRow> rows;
 };
 
+enum class ProofChangeKind : std::uint8_t { appeared, vanished, changed };
+[[nodiscard]] std::string_view to_string(ProofChangeKind value);
+
+/// What is different for one row since an earlier proof.
+struct ProofChange {
+  struct Field {
+    std::string name;  ///< `verdict`, `known`, `link`, `causes`
+    std::string before;
+    std::string after;
+    bool operator==(const Field&) const = default;
+  };
+  ProofChangeKind kind = ProofChangeKind::changed;
+  std::string row;            ///< `p2p gpu:0 -> gpu:1 copy`; `machine` where another one was proved
+  std::vector<Field> fields;  ///< what changed; of a row that appeared or vanished its verdict
+  bool operator==(const ProofChange&) const = default;
+};
+
 }  // namespace nobounce

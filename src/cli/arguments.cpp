@@ -1,6 +1,8 @@
 // The only file that knows CLI11: subcommands, options, help texts.
 #include "cli/arguments.hpp"
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,10 +27,11 @@ constexpr const char* footer =
     "  nobounce copy model.bin gpu:0               a file into GPU memory, with a receipt\n"
     "  nobounce topo --machine soft:workstation    the same program on a software machine, without "
     "a GPU\n"
+    "  nobounce prove --machine soft:workstation   what travels directly, with evidence\n"
     "\n"
-    "Exit codes: 0 done, 1 error, 2 usage, 3 refused by policy (check: unmet, staged or "
-    "degraded),\n"
-    "4 unknown (check), 128 + N ended by signal N.";
+    "Exit codes: 0 done, 1 error, 2 usage, 3 refused by policy (check, prove: unmet, staged "
+    "or degraded),\n"
+    "4 unknown (check, prove), 128 + N ended by signal N.";
 
 constexpr const char* topo_footer =
     "Examples:\n"
@@ -42,6 +45,7 @@ constexpr const char* check_footer =
     "0.\n"
     "Examples:\n"
     "  nobounce check --path /data/model.bin --gpu 0\n"
+    "  nobounce check --pair gpu:0,gpu:1\n"
     "  nobounce check --machine soft:workstation --set /modules/nvidia_fs=false";
 
 constexpr const char* copy_footer =
@@ -56,6 +60,17 @@ constexpr const char* copy_footer =
     "  nobounce copy gpu:0 dump.bin --length 1GiB --policy direct_required\n"
     "  nobounce copy model.bin gpu:0 --machine soft:workstation --ledger";
 
+constexpr const char* prove_footer =
+    "Each row moves bytes several times, beside a control that is made to stage, and asks counters "
+    "that\n"
+    "the mover does not own. Storage rows write a scratch file and remove it.\n"
+    "Exit code, by the worst row: 1 broken or impossible, 3 staged or degraded, 4 unknown, 0.\n"
+    "Examples:\n"
+    "  nobounce prove\n"
+    "  nobounce prove --pair gpu:0,gpu:1 --pair drive:nvme0n1,gpu:0 --path /data\n"
+    "  nobounce prove --save good.json             later: nobounce prove --against good.json\n"
+    "  nobounce prove --machine soft:workstation   the same on a software machine";
+
 constexpr const char* stat_footer =
     "Examples:\n"
     "  nobounce stat\n"
@@ -69,6 +84,7 @@ struct RawTexts {
   std::string pinned;
   std::string slot;
   std::string deadline;
+  std::string volumes;
   bool no_verify = false;
   bool version = false;
 };
@@ -102,7 +118,39 @@ CLI::App* add_check(CLI::App& app, CheckArguments& check) {
   command->add_option("--gpu", check.gpus, "judge this GPU only (N, UUID or BDF); repeatable")
       ->type_name("GPU")
       ->allow_extra_args(false);
+  command
+      ->add_option("--pair", check.pairs,
+                   "judge this ordered pair only (gpu:0,gpu:1 or drive:nvme0n1,gpu:0); repeatable")
+      ->type_name("A,B")
+      ->allow_extra_args(false);
   command->add_flag("--all", check.all, "show what is met, too");
+  return command;
+}
+
+CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
+  CLI::App* command = app.add_subcommand(
+      "prove", "transfers beside control runs: a verdict per pair and direction, with evidence");
+  command->footer(prove_footer);
+  command->add_flag("--all", prove.all,
+                    "every pair (default: each GPU's best partner and one pair per level)");
+  command
+      ->add_option("--pair", prove.pairs,
+                   "this ordered pair only (gpu:0,gpu:1 or gpu:0,drive:nvme0n1); repeatable")
+      ->type_name("A,B")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--path", prove.path,
+                   "directory for the scratch files of storage rows (default: the temporary one)")
+      ->type_name("DIR");
+  command
+      ->add_option("--volumes", raw.volumes,
+                   "three or more sizes to move (default: 8MiB,16MiB,32MiB; live: from 64MiB)")
+      ->type_name("SIZES");
+  command->add_flag("--force", prove.force, "run rows whose preconditions are unmet in full, too");
+  command->add_option("--save", prove.save, "write the proof to this file as JSON")
+      ->type_name("FILE");
+  command->add_option("--against", prove.against, "say what changed since this saved proof")
+      ->type_name("FILE");
   return command;
 }
 
@@ -193,6 +241,31 @@ std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& comm
   return std::nullopt;
 }
 
+std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& command,
+                                        ProveArguments& prove) {
+  for (const char* option : {"--path", "--volumes", "--save", "--against"}) {
+    const CLI::Option* given = command.get_option(option);
+    if (given->count() > 0 && given->results().front().empty())
+      return usage_problem(option, "its value is empty", "nobounce prove --help");
+  }
+  if (raw.volumes.empty()) return std::nullopt;
+  std::set<std::uint64_t> volumes;
+  for (std::size_t at = 0; at <= raw.volumes.size();) {
+    const std::size_t end = std::min(raw.volumes.find(',', at), raw.volumes.size());
+    const Result<std::uint64_t> size =
+        parse_size(std::string_view(raw.volumes).substr(at, end - at));
+    if (!size.ok()) return usage("--volumes", size.error(), "prove");
+    if (*size > 0) volumes.insert(*size);
+    at = end + 1;
+  }
+  if (volumes.size() < 3) {
+    return usage_problem("--volumes", "a slope needs three sizes that differ",
+                         "--volumes 8MiB,16MiB,32MiB");
+  }
+  prove.volumes_bytes.assign(volumes.begin(), volumes.end());
+  return std::nullopt;
+}
+
 std::string help_command(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? "nobounce --help" : "nobounce " + chosen.front()->get_name() + " --help";
@@ -204,6 +277,7 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
   Arguments arguments;
   CheckArguments check;
   CopyArguments copy;
+  ProveArguments prove;
   StatArguments stat;
   RawTexts raw;
 
@@ -218,6 +292,7 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
   topo_command->footer(topo_footer);
   const CLI::App* check_command = add_check(app, check);
   const CLI::App* copy_command = add_copy(app, copy, raw);
+  const CLI::App* prove_command = add_prove(app, prove, raw);
   const CLI::App* stat_command = add_stat(app, stat);
 
   try {
@@ -236,6 +311,9 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
   } else if (copy_command->parsed()) {
     if (auto problem = read_copy_texts(raw, *copy_command, copy)) return std::move(*problem);
     arguments.command = std::move(copy);
+  } else if (prove_command->parsed()) {
+    if (auto problem = read_prove_texts(raw, *prove_command, prove)) return std::move(*problem);
+    arguments.command = std::move(prove);
   } else if (stat_command->parsed()) {
     arguments.command = stat;
   } else {

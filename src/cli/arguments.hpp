@@ -24,7 +24,18 @@ struct TopoArguments {};
 struct CheckArguments {
   std::vector<std::string> paths;
   std::vector<std::string> gpus;
-  bool all = false;  ///< findings that are met, too
+  std::vector<std::string> pairs;  ///< `gpu:0,gpu:1`, `drive:nvme0n1,gpu:0`
+  bool all = false;                ///< findings that are met, too
+};
+
+struct ProveArguments {
+  bool all = false;                ///< every pair, not only the best partners and one per level
+  std::vector<std::string> pairs;  ///< as of `check`; empty: chosen
+  std::string path;                ///< scratch directory of storage rows; empty: the temporary one
+  std::vector<std::uint64_t> volumes_bytes;  ///< empty: by the kind of host
+  bool force = false;
+  std::string save;
+  std::string against;
 };
 
 struct CopyArguments {
@@ -52,7 +63,8 @@ struct Arguments {
   MachineSelection machine;
   bool json = false;
   bool no_color = false;
-  std::variant<VersionArguments, TopoArguments, CheckArguments, CopyArguments, StatArguments>
+  std::variant<VersionArguments, TopoArguments, CheckArguments, CopyArguments, ProveArguments,
+               StatArguments>
       command;
 };
 

@@ -1,4 +1,4 @@
-// `nobounce check`: the preconditions of direct storage, pair by pair. Moves nothing.
+// `nobounce check`: the preconditions of the direct path, pair by pair. Moves nothing.
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,8 +6,12 @@
 #include <nobounce/session.hpp>
 #include "cli/check_rows.hpp"
 #include "cli/commands.hpp"
+#include "cli/pair_argument.hpp"
 #include "cli/place_argument.hpp"
 #include "judge/path.hpp"
+#include "judge/peer.hpp"
+#include "preconditions/read_facts.hpp"
+#include "preconditions/read_peer_facts.hpp"
 
 namespace nobounce::cli {
 
@@ -102,8 +106,52 @@ Attempt<report::CheckRow> check_pair(Session& session, const Subject& subject, s
   return storage_row(row, std::move(findings).value(), std::move(degraded_causes));
 }
 
+/// What is known without trying: whether peer access is enabled only a copy can tell.
+report::CheckRow check_gpus(Session& session, system::Host& host, const PairArgument& pair) {
+  const Machine& machine = session.machine();
+  const bool may_ask_cuda = host.cuda().ok();  // the session initialised it
+  core::HostFacts facts = preconditions::read_host_facts(host, machine, may_ask_cuda);
+  facts.peers = preconditions::read_peer_facts(host, machine, may_ask_cuda);
+  judge::PeerJudgement judged = judge::judge_peer({.machine = machine,
+                                                   .host = facts,
+                                                   .source = pair.source.index,
+                                                   .target = pair.target.index});
+  return peer_row(device_name(machine, pair.source), device_name(machine, pair.target),
+                  std::move(judged.findings), std::move(judged.degraded_causes));
+}
+
+Attempt<std::vector<report::CheckRow>> rows_of_pairs(Session& session, system::Host& host,
+                                                     const std::vector<std::string>& pairs) {
+  const Machine& machine = session.machine();
+  std::vector<report::CheckRow> rows;
+  for (const std::string& text : pairs) {
+    Result<PairArgument> pair = parse_pair(machine, text);
+    if (!pair.ok()) return Problem{std::move(pair).error()};
+    if (pair->two_gpus()) {
+      rows.push_back(check_gpus(session, host, *pair));
+      continue;
+    }
+    const std::size_t before = rows.size();
+    for (const Subject& subject : subjects_of_mounts(machine)) {
+      if (drive_of(machine, *subject.mount) != pair->drive().index) continue;
+      Attempt<report::CheckRow> row =
+          check_pair(session, subject, pair->gpu().index, pair->writing());
+      if (auto* problem = std::get_if<Problem>(&row)) return std::move(*problem);
+      rows.push_back(std::get<report::CheckRow>(std::move(row)));
+    }
+    if (rows.size() > before) continue;
+    return Problem{Error{.origin = ErrorOrigin::input,
+                         .attempted = "check the pair " + text,
+                         .detail = "no mount lies on " + device_name(machine, pair->drive()),
+                         .remedy = "nobounce check --path FILE --gpu N"},
+                   exit_unknown};
+  }
+  return rows;
+}
+
 Attempt<std::vector<report::CheckRow>> all_rows(Session& session, system::Host& host,
                                                 const CheckArguments& arguments) {
+  if (!arguments.pairs.empty()) return rows_of_pairs(session, host, arguments.pairs);
   const Machine& machine = session.machine();
   Attempt<std::vector<std::uint32_t>> gpus = gpus_of(machine, arguments.gpus);
   if (auto* problem = std::get_if<Problem>(&gpus)) return std::move(*problem);
@@ -127,6 +175,10 @@ Attempt<std::vector<report::CheckRow>> all_rows(Session& session, system::Host& 
 }  // namespace
 
 int run_check(CommandContext& context, const CheckArguments& arguments) {
+  if (!arguments.pairs.empty() && !(arguments.paths.empty() && arguments.gpus.empty())) {
+    return context.console.problem(usage_problem("read --pair", "it says what --path and --gpu say",
+                                                 "--pair alone, or --path and --gpu"));
+  }
   SessionOptions options;
   options.publish_ledger = false;
   options.warn_on_close = false;

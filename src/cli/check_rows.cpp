@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/exit_code.hpp"
+#include "cli/verdict_exit.hpp"
 
 namespace nobounce::cli {
 
@@ -20,33 +20,9 @@ std::vector<Cause> causes_in(const std::vector<Finding>& findings, FindingState 
   return causes;
 }
 
-/// How bad a row is, best first; the exit codes are not in that order.
-int badness(const report::CheckRow& row) {
-  switch (row.verdict) {
-    case Verdict::broken:
-    case Verdict::impossible:
-      return 3;
-    case Verdict::staged:
-    case Verdict::degraded:
-      return 2;
-    case Verdict::unknown:
-      return 1;
-    case Verdict::direct:
-      return 0;
-  }
-  return 3;
-}
-
-}  // namespace
-
-report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Finding> findings,
-                             std::vector<Cause> degraded_causes) {
-  report::CheckRow row;
-  row.member = Member::storage;
-  row.source = subject.writing ? subject.gpu : subject.medium;
-  row.target = subject.writing ? subject.medium : subject.gpu;
-  row.direction = subject.writing ? "write" : "read";
-  row.path = subject.path;
+/// Judges a row by its findings.
+report::CheckRow concluded(report::CheckRow row, std::vector<Finding> findings,
+                           std::vector<Cause> degraded_causes) {
   row.findings = std::move(findings);
   std::vector<Cause> unmet = causes_in(row.findings, FindingState::unmet);
   std::vector<Cause> unknown = causes_in(row.findings, FindingState::unknown);
@@ -67,6 +43,29 @@ report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Findi
   row.verdict = row.degraded ? Verdict::degraded : Verdict::direct;
   row.causes = std::move(degraded_causes);
   return row;
+}
+
+}  // namespace
+
+report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Finding> findings,
+                             std::vector<Cause> degraded_causes) {
+  report::CheckRow row;
+  row.member = Member::storage;
+  row.source = subject.writing ? subject.gpu : subject.medium;
+  row.target = subject.writing ? subject.medium : subject.gpu;
+  row.direction = subject.writing ? "write" : "read";
+  row.path = subject.path;
+  return concluded(std::move(row), std::move(findings), std::move(degraded_causes));
+}
+
+report::CheckRow peer_row(const std::string& source, const std::string& target,
+                          std::vector<Finding> findings, std::vector<Cause> degraded_causes) {
+  report::CheckRow row;
+  row.member = Member::p2p;
+  row.source = source;
+  row.target = target;
+  row.direction = "copy";
+  return concluded(std::move(row), std::move(findings), std::move(degraded_causes));
 }
 
 report::CheckRow no_gpu_row() {
@@ -90,18 +89,7 @@ report::CheckRow no_gpu_row() {
 }
 
 int check_exit_code(const std::vector<report::CheckRow>& rows) {
-  int worst = 0;
-  for (const report::CheckRow& row : rows) worst = std::max(worst, badness(row));
-  switch (worst) {
-    case 0:
-      return exit_done;
-    case 1:
-      return exit_unknown;
-    case 2:
-      return exit_refused;
-    default:
-      return exit_error;
-  }
+  return worst_exit_code(rows);
 }
 
 }  // namespace nobounce::cli

@@ -23,6 +23,11 @@ struct StorageRowSubject {
                                            std::vector<Finding> findings,
                                            std::vector<Cause> degraded_causes);
 
+/// The same for an ordered pair of GPUs.
+[[nodiscard]] report::CheckRow peer_row(const std::string& source, const std::string& target,
+                                        std::vector<Finding> findings,
+                                        std::vector<Cause> degraded_causes);
+
 /// The one row of a machine without any GPU: `impossible`.
 [[nodiscard]] report::CheckRow no_gpu_row();
 

@@ -17,6 +17,7 @@ struct CommandContext {
 [[nodiscard]] int run_topo(CommandContext& context, const TopoArguments& arguments);
 [[nodiscard]] int run_check(CommandContext& context, const CheckArguments& arguments);
 [[nodiscard]] int run_copy(CommandContext& context, const CopyArguments& arguments);
+[[nodiscard]] int run_prove(CommandContext& context, const ProveArguments& arguments);
 [[nodiscard]] int run_stat(CommandContext& context, const StatArguments& arguments);
 
 /// Needs no machine.

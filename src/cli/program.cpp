@@ -40,6 +40,7 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
                  [&](const TopoArguments& topo) { return run_topo(context, topo); },
                  [&](const CheckArguments& check) { return run_check(context, check); },
                  [&](const CopyArguments& copy) { return run_copy(context, copy); },
+                 [&](const ProveArguments& prove) { return run_prove(context, prove); },
                  [&](const StatArguments& stat) { return run_stat(context, stat); }},
       arguments.command);
 }

@@ -12,7 +12,19 @@ std::string_view to_string(PhysicalState value) {
     case PhysicalState::unreadable:
       return "unreadable";
   }
-  return "unknown";
+  return "invalid";
+}
+
+std::string_view to_string(ProofChangeKind value) {
+  switch (value) {
+    case ProofChangeKind::appeared:
+      return "appeared";
+    case ProofChangeKind::vanished:
+      return "vanished";
+    case ProofChangeKind::changed:
+      return "changed";
+  }
+  return "invalid";
 }
 
 }  // namespace nobounce

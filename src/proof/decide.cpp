@@ -85,6 +85,27 @@ void judge_with_both(ProofRow& row, Says runtime, Says physical, bool degraded) 
   if (runtime == Says::nothing) row.missing.push_back("receipts that attribute the bytes");
 }
 
+/// What happened instead of the direct path. Only a receipt that admits to staging makes it staged.
+void judge_refused(ProofRow& row) {
+  row.known = row.runtime.known;
+  if (row.runtime.bytes.total() == 0) {
+    row.verdict = Verdict::impossible;
+    return;
+  }
+  switch (runtime_says(row.runtime)) {
+    case Says::staged:
+      row.verdict = Verdict::staged;
+      return;
+    case Says::direct:
+      contradict(row, "a precondition is unmet, yet the receipts say direct");
+      break;
+    case Says::nothing:
+      row.missing.push_back("receipts that attribute the bytes");
+      break;
+  }
+  row.verdict = Verdict::unknown;
+}
+
 /// The control must have staged, or it is no control.
 bool control_staged(ProofRow& row) {
   const CarriageBytes& control = row.runtime.control_bytes;
@@ -100,13 +121,6 @@ void decide(ProofRow& row, bool was_refused, bool degraded) {
   for (const Finding& finding : row.facts.findings) {
     if (finding.state == FindingState::unmet) add_cause(row, finding.cause);
   }
-  if (was_refused) {
-    row.verdict = row.runtime.control_bytes.total() > 0 || row.runtime.bytes.total() > 0
-                      ? Verdict::staged
-                      : Verdict::impossible;
-    row.known = row.runtime.known;
-    return;
-  }
   if (row.runtime.data_verified.has_value() && !*row.runtime.data_verified) {
     row.verdict = Verdict::broken;
     row.known = Known::witnessed;
@@ -115,9 +129,11 @@ void decide(ProofRow& row, bool was_refused, bool degraded) {
           row,
           "the transfers ended well, but the owner of the target read other bytes than were sent");
     }
-    add_cause(row, row.member == Member::p2p ? Cause::p2p_wrong_data : Cause::storage_p2p_lost);
+    if (!was_refused)
+      add_cause(row, row.member == Member::p2p ? Cause::p2p_wrong_data : Cause::storage_p2p_lost);
     return;
   }
+  if (was_refused) return judge_refused(row);
   if (row.facts.state == FindingState::unmet && runtime_says(row.runtime) == Says::direct) {
     contradict(row, "a precondition is unmet, yet the receipts say direct");
   }

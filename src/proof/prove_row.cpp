@@ -13,14 +13,6 @@ namespace {
 using evidence::WitnessKind;
 using evidence::WitnessReading;
 
-/// What one run of a volume moved and cost.
-struct Run {
-  Outcome outcome;
-  std::optional<bool> verified;
-  WitnessReading before;
-  WitnessReading after;
-};
-
 /// The two places of a row at one volume. The file, if any, is closed and removed with it.
 class Stage {
  public:
@@ -125,9 +117,8 @@ class RowRun {
       for (const std::uint64_t volume : options_.volumes_bytes) {
         idle();
         if (!measure(volume, Policy::staged_only, control_dram_, control_cpu_)) return;
-        if (!measure(volume, options_.force ? Policy::direct_preferred : Policy::direct_required,
-                     dram_, cpu_))
-          return;
+        // Not direct_required: where the session stages, the row is to show that it does.
+        if (!measure(volume, Policy::direct_preferred, dram_, cpu_)) return;
       }
     }
     conclude();
@@ -137,8 +128,20 @@ class RowRun {
   void give_up(const Error& error) {
     going_ = false;
     row_.missing.push_back(to_string(error));
-    if (error.cause != Cause::none) row_.causes.push_back(error.cause);
+    add_causes();
+    add_cause(error.cause);
     row_.verdict = Verdict::unknown;
+  }
+
+  void add_cause(Cause cause) {
+    if (cause == Cause::none || cause == Cause::policy_staged_only) return;
+    if (std::find(row_.causes.begin(), row_.causes.end(), cause) == row_.causes.end())
+      row_.causes.push_back(cause);
+  }
+
+  /// Those that the plan and the receipts name.
+  void add_causes() {
+    for (const Cause cause : seen_causes_) add_cause(cause);
   }
 
   /// The static layer. False: it forbids the direct path, and the row ends with what the control
@@ -152,7 +155,7 @@ class RowRun {
     }
     row_.link = route->link;
     degraded_ = route->degraded;
-    for (const Cause cause : route->causes) degraded_causes_.push_back(cause);
+    for (const Cause cause : route->causes) seen_causes_.push_back(cause);
     if (!route->candidates.empty())
       row_.facts.findings = route->candidates.front().assessment.findings;
     row_.facts.state = FindingState::met;
@@ -165,11 +168,11 @@ class RowRun {
     const bool direct = !route->candidates.empty() && route->candidates.front().assessment.usable &&
                         route->candidates.front().carriage != Carriage::staged;
     if (direct || options_.force) return true;
-    std::vector<evidence::Point> ignored_dram;
-    std::vector<evidence::Point> ignored_cpu;
-    (void)measure(options_.volumes_bytes.front(), Policy::direct_preferred, ignored_dram,
-                  ignored_cpu);
-    if (going_) decide(row_, true, false);
+    (void)measure(options_.volumes_bytes.front(), Policy::direct_preferred, dram_, cpu_);
+    if (!going_) return false;
+    if (!dram_.empty()) row_.physical.state = PhysicalState::inconclusive;
+    add_causes();
+    decide(row_, true, false);
     return false;
   }
 
@@ -222,7 +225,10 @@ class RowRun {
       give_up(*outcome.error);
       return false;
     }
-    verify(source, target);
+    if (Status verified = verify(source, target); !verified.ok()) {
+      give_up(verified.error());
+      return false;
+    }
     if (const auto counted = delta(before, after, WitnessKind::host_dram)) {
       dram.push_back({volume, without_background(*counted, idle_dram_, last_elapsed_ns_)});
     } else if (row_.physical.unreadable == Cause::none) {
@@ -254,14 +260,18 @@ class RowRun {
     row_.issuer = receipt.issuer;
     row_.poster = receipt.poster;
     for (std::uint8_t i = 0; i < receipt.cause_count; ++i)
-      degraded_causes_.push_back(receipt.causes[i]);
+      seen_causes_.push_back(receipt.causes[i]);
+    degraded_ = degraded_ || receipt.degraded;
   }
 
-  void verify(const Place& source, const Place& target) {
+  /// An end that cannot be read is no proof of wrong data.
+  Status verify(const Place& source, const Place& target) {
     const Result<std::string> sent = session_.checksum(source);
+    if (!sent.ok()) return sent.error();
     const Result<std::string> arrived = session_.checksum(target);
-    const bool equal = sent.ok() && arrived.ok() && *sent == *arrived;
-    row_.runtime.data_verified = row_.runtime.data_verified.value_or(true) && equal;
+    if (!arrived.ok()) return arrived.error();
+    row_.runtime.data_verified = row_.runtime.data_verified.value_or(true) && *sent == *arrived;
+    return {};
   }
 
   void conclude() {
@@ -275,12 +285,7 @@ class RowRun {
         evidence::separated(*physical.host_dram_bytes, *physical.control_host_dram_bytes, 1.0)) {
       physical.state = PhysicalState::separated;
     }
-    for (const Cause cause : degraded_causes_) {
-      if (cause != Cause::policy_staged_only &&
-          std::find(row_.causes.begin(), row_.causes.end(), cause) == row_.causes.end()) {
-        row_.causes.push_back(cause);
-      }
-    }
+    add_causes();
     decide(row_, false, degraded_);
   }
 
@@ -292,7 +297,7 @@ class RowRun {
   Stage stage_;
   bool going_ = true;
   bool degraded_ = false;
-  std::vector<Cause> degraded_causes_;
+  std::vector<Cause> seen_causes_;
   std::uint64_t last_elapsed_ns_ = 0;
   std::uint64_t idle_ns_ = 0;
   std::optional<double> idle_dram_;

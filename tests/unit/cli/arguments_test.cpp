@@ -109,6 +109,21 @@ TEST(CommandLine, VerifiesAndPrefersDirectByDefault) {
   EXPECT_FALSE(copy.length_bytes.has_value());
 }
 
+TEST(CommandLine, ReadsTheOptionsOfProve) {
+  const ParsedArguments result =
+      parsed({"prove", "--pair", "gpu:0,gpu:1", "--pair", "gpu:0,drive:nvme0n1", "--path", "/data",
+              "--volumes", "2MiB,1MiB,4MiB", "--force", "--save", "a", "--against", "b", "--all"});
+  const auto* arguments = std::get_if<Arguments>(&result);
+  ASSERT_NE(arguments, nullptr);
+  const auto& prove = std::get<ProveArguments>(arguments->command);
+  EXPECT_EQ(prove.pairs, (std::vector<std::string>{"gpu:0,gpu:1", "gpu:0,drive:nvme0n1"}));
+  EXPECT_EQ(prove.volumes_bytes, (std::vector<std::uint64_t>{1U << 20, 2U << 20, 4U << 20}));
+  EXPECT_EQ(prove.path, "/data");
+  EXPECT_EQ(prove.save, "a");
+  EXPECT_EQ(prove.against, "b");
+  EXPECT_TRUE(prove.force && prove.all);
+}
+
 class WrongCommandLines : public ::testing::TestWithParam<std::vector<const char*>> {};
 
 TEST_P(WrongCommandLines, AreUsageErrors) {
@@ -132,11 +147,15 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<const char*>{"topo", "extra"},
                       std::vector<const char*>{"stat", "word"},
                       std::vector<const char*>{"topo", "--seed", "x"},
-                      std::vector<const char*>{"prove"},
+                      std::vector<const char*>{"prove", "--volumes", "1MiB,2MiB"},
+                      std::vector<const char*>{"prove", "--volumes", "1MiB,1MiB,2MiB,"},
+                      std::vector<const char*>{"prove", "--volumes", "1MiB,2M,3MiB"},
+                      std::vector<const char*>{"prove", "--save", ""},
+                      std::vector<const char*>{"prove", "gpu:0"},
                       std::vector<const char*>{"topo", "check"}));
 
 TEST(CommandLine, OffersHelpForEachCommandItHas) {
-  for (const char* command : {"topo", "check", "copy", "stat"}) {
+  for (const char* command : {"topo", "check", "copy", "prove", "stat"}) {
     const ParsedArguments result = parsed({command, "--help"});
     const auto* help = std::get_if<HelpText>(&result);
     ASSERT_NE(help, nullptr) << command;
@@ -144,7 +163,7 @@ TEST(CommandLine, OffersHelpForEachCommandItHas) {
   }
   const ParsedArguments result = parsed({"--help"});
   const std::string text = std::get<HelpText>(result).text;
-  for (const char* unbuilt : {"prove", "explain", "bench", "record", "diff"}) {
+  for (const char* unbuilt : {"explain", "bench", "record", "diff"}) {
     EXPECT_EQ(text.find(unbuilt), std::string::npos) << text;
   }
 }

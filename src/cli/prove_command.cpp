@@ -1,0 +1,189 @@
+// `nobounce prove`: transfers beside control runs, and what independent counters say of both.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nobounce/session.hpp>
+#include "cli/commands.hpp"
+#include "cli/pair_argument.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_file.hpp"
+#include "cli/verdict_exit.hpp"
+#include "evidence/witness.hpp"
+#include "proof/against.hpp"
+#include "proof/cache_size.hpp"
+#include "proof/prove.hpp"
+#include "report/proof_report.hpp"
+#include "system/terminal.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+constexpr std::uint64_t mebibyte = 1ULL << 20;
+
+SessionOptions session_options(system::Host& host) {
+  SessionOptions options;
+  options.warn_on_close = false;  // the rows say it
+  if (host.kind() != HostKind::live) return options;
+  // A ring that fits into the cache would hide the control's traffic from the memory controllers.
+  options.pinned_bytes_max = std::max(options.pinned_bytes_max,
+                                      4 * proof::last_level_cache_bytes(host.files()).value_or(0));
+  options.rotate_slots = true;
+  return options;
+}
+
+proof::ProveOptions prove_options(const CommandContext& context, const ProveArguments& arguments) {
+  proof::ProveOptions options;
+  options.force = arguments.force;
+  options.seed = context.seed;
+  if (!arguments.volumes_bytes.empty()) {
+    options.volumes_bytes = arguments.volumes_bytes;
+  } else if (context.machine.host->kind() == HostKind::live) {
+    options.volumes_bytes = {64 * mebibyte, 128 * mebibyte, 256 * mebibyte};
+  }
+  return options;
+}
+
+Problem no_gpu() {
+  return Problem{
+      Error{.origin = ErrorOrigin::input,
+            .attempted = "prove how bytes travel",
+            .cause = Cause::machine_no_gpu,
+            .remedy = "--machine soft:workstation runs the same command on a software machine"}};
+}
+
+/// The directory for scratch files, which must be there.
+Attempt<std::string> scratch_directory(system::Host& host, const ProveArguments& arguments) {
+  std::string path = arguments.path;
+  if (path.empty()) path = host.environment().get("TMPDIR").value_or("");
+  if (path.empty()) path = "/tmp";
+  Result<system::FileStatus> status = host.storage().status_of(path);
+  if (!status.ok()) return Problem{std::move(status).error()};
+  if (status->type != system::FileType::directory) {
+    return Problem{Error{.origin = ErrorOrigin::input,
+                         .attempted = "use " + path + " for scratch files",
+                         .detail = "it is no directory",
+                         .remedy = "--path DIR"}};
+  }
+  return path;
+}
+
+bool is_pair(const Machine& machine, const proof::Subject& subject, const PairArgument& pair) {
+  if (pair.two_gpus()) {
+    return subject.member == Member::p2p && subject.source_gpu == pair.source.index &&
+           subject.target_gpu == pair.target.index;
+  }
+  return subject.member == Member::storage && subject.writing == pair.writing() &&
+         subject.source_gpu == pair.gpu().index &&
+         subject.medium == device_name(machine, pair.drive());
+}
+
+Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Session& session,
+                                                     const ProveArguments& arguments) {
+  system::Host& host = *context.machine.host;
+  Attempt<std::string> scratch = scratch_directory(host, arguments);
+  if (auto* problem = std::get_if<Problem>(&scratch)) return std::move(*problem);
+  const std::string& directory = std::get<std::string>(scratch);
+  const bool all = arguments.all || !arguments.pairs.empty();
+  std::vector<proof::Subject> subjects = proof::choose_subjects(session, host, directory, all);
+  if (arguments.pairs.empty()) return subjects;
+  std::vector<proof::Subject> chosen;
+  for (const std::string& text : arguments.pairs) {
+    Result<PairArgument> pair = parse_pair(session.machine(), text);
+    if (!pair.ok()) return Problem{std::move(pair).error()};
+    const std::size_t before = chosen.size();
+    for (const proof::Subject& subject : subjects) {
+      if (is_pair(session.machine(), subject, *pair)) chosen.push_back(subject);
+    }
+    if (chosen.size() > before) continue;
+    return Problem{Error{
+        .origin = ErrorOrigin::input,
+        .attempted = "prove the pair " + text,
+        .detail = "the scratch directory " + directory + " does not lie on that drive",
+        .remedy =
+            "--path DIR, with a directory on " + device_name(session.machine(), pair->drive())}};
+  }
+  return chosen;
+}
+
+std::string label_of(const proof::Subject& subject) {
+  const std::string source = "gpu:" + std::to_string(subject.source_gpu);
+  const std::string target = "gpu:" + std::to_string(subject.target_gpu);
+  if (subject.member == Member::p2p) return source + " -> " + target;
+  return subject.writing ? source + " -> " + subject.medium : subject.medium + " -> " + target;
+}
+
+Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) {
+  system::Host& host = *context.machine.host;
+  Result<Session> session = Session::open(host, session_options(host));
+  if (!session.ok()) return Problem{std::move(session).error()};
+  if (session->machine().gpus.empty()) return no_gpu();
+  Attempt<std::vector<proof::Subject>> chosen = chosen_subjects(context, *session, arguments);
+  if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
+  const auto& subjects = std::get<std::vector<proof::Subject>>(chosen);
+  const proof::ProveOptions options = prove_options(context, arguments);
+  evidence::Witnesses witnesses(host, session->machine());
+  const system::InterruptWatch interrupts;
+  Proof proof{.host_kind = context.machine.label.kind, .machine = context.machine.label.name};
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    Progress progress(
+        context.console,
+        "row " + std::to_string(i + 1) + " of " + std::to_string(subjects.size()) + " ", 0);
+    progress.show_phase(label_of(subjects[i]));
+    proof.rows.push_back(proof::prove_row(*session, host, witnesses, subjects[i], options));
+    if (const int number = interrupts.signal(); number != 0) {
+      return Problem{Error{.origin = ErrorOrigin::session,
+                           .attempted = "prove how bytes travel",
+                           .cause = Cause::session_cancelled,
+                           .detail = "interrupted by signal " + std::to_string(number),
+                           .remedy = "run it again; the scratch files are removed"},
+                     exit_signal_base + number};
+    }
+  }
+  return proof;
+}
+
+Attempt<Proof> saved_proof(system::Host& host, const std::string& path) {
+  const Result<std::string> text = read_text_file(host, path);
+  if (!text.ok()) return Problem{text.error()};
+  Result<Proof> proof = report::proof_from_text(*text, path);
+  if (!proof.ok()) return Problem{std::move(proof).error()};
+  return std::move(proof).value();
+}
+
+}  // namespace
+
+int run_prove(CommandContext& context, const ProveArguments& arguments) {
+  system::Host& host = *context.machine.host;
+  Console& console = context.console;
+  std::optional<Proof> before;  // read first: a run whose comparison fails is a run too many
+  if (!arguments.against.empty()) {
+    Attempt<Proof> saved = saved_proof(host, arguments.against);
+    if (const auto* problem = std::get_if<Problem>(&saved)) return console.problem(*problem);
+    before = std::get<Proof>(std::move(saved));
+  }
+  Attempt<Proof> result = proved(context, arguments);
+  if (const auto* problem = std::get_if<Problem>(&result)) return console.problem(*problem);
+  const Proof& proof = std::get<Proof>(result);
+  report::ProofChanges changes;
+  if (before.has_value()) changes = proof::changes_since(*before, proof);
+  Status saved;
+  if (!arguments.save.empty()) {
+    saved =
+        write_text_file(host, arguments.save, core::dump_json(report::proof_json(proof)) + "\n");
+  }
+  if (console.json()) {  // one document: where it could not be saved, that
+    if (saved.ok()) console.document(report::proof_json(proof, changes));
+  } else {
+    console.text(report::banner(context.machine.label, console.style()));
+    console.text(report::proof_text(proof, console.style()));
+    if (changes.has_value())
+      console.text(report::changes_text(*changes, arguments.against, console.style()));
+  }
+  if (!saved.ok()) return console.problem({saved.error()});
+  return worst_exit_code(proof.rows);
+}
+
+}  // namespace nobounce::cli
