@@ -116,6 +116,18 @@ TEST(StorageProvider, MemoryThatCouldNotBePinnedIsBouncedInsideTheGpuAndSaysWhy)
   EXPECT_EQ(storage.bench.arrived(gpu), done.bytes);
 }
 
+TEST(StorageProvider, MemoryThatNobodyAttachedIsBouncedAndCountedFromTheFirstRequestOn) {
+  Storage storage(seeded(19));
+  const FileRange file = storage.range("a", random_bytes(1 << 20, 4));
+  const GpuMemory gpu = storage.bench.gpu(0, 1 << 20);
+  storage.bench.begin_account();
+  const core::Completion done = storage.bench.run(*storage.provider, file, gpu);
+  EXPECT_EQ(done.bytes[Carriage::device_bounced], 1u << 20) << show_completion(done);
+  EXPECT_EQ(done.known, Known::counted) << "the driver was open when its window began";
+  EXPECT_EQ(done.cause, Cause::storage_not_attached);
+  EXPECT_EQ(storage.bench.arrived(gpu), done.bytes);
+}
+
 TEST(StorageProvider, AWindowTooSmallIsNamed) {
   Machine machine = software_machine_description("workstation").value();
   machine.gpus[0].bar1_bytes = 8 << 20;

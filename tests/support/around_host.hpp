@@ -86,6 +86,7 @@ class CountingMemory : public system::Memory {
                                              system::MemoryUse use) override {
     Result<system::HostBuffer> buffer = inner_.allocate_pinned(length_bytes, numa, use);
     if (buffer.ok()) count(length_bytes);
+    if (buffer.ok()) ++pinned_;
     return buffer;
   }
   Result<system::HostBuffer> allocate_plain(std::uint64_t length_bytes,
@@ -103,6 +104,8 @@ class CountingMemory : public system::Memory {
   }
   [[nodiscard]] std::uint64_t held_bytes() const { return held_.load(); }
   [[nodiscard]] std::uint64_t most_bytes() const { return most_.load(); }
+  /// How often pinned memory was allocated.
+  [[nodiscard]] std::uint64_t pinned_allocations() const { return pinned_.load(); }
 
  private:
   void count(std::uint64_t bytes) {
@@ -115,6 +118,7 @@ class CountingMemory : public system::Memory {
   system::Memory& inner_;
   std::atomic<std::uint64_t> held_{0};
   std::atomic<std::uint64_t> most_{0};
+  std::atomic<std::uint64_t> pinned_{0};
 };
 
 }  // namespace nobounce::support
