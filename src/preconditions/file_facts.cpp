@@ -42,6 +42,15 @@ Result<Located> locate(system::Storage& storage, std::string_view path) {
   return Located{(*directory == "/" ? "" : *directory) + "/" + name, std::nullopt};
 }
 
+/// A software machine may have mounts whose directories the real host lacks: its description says
+/// all there is to say of a path below them.
+bool is_only_described(system::Storage& storage, const Machine& machine, std::string_view path) {
+  const Mount* mount = path.substr(0, 1) == "/" ? mount_of(machine, path) : nullptr;
+  if (mount == nullptr) return false;
+  const Result<std::string> real = storage.real_path(mount->point);
+  return !real && real.error().code == ENOENT;
+}
+
 std::string_view type_text(system::FileType type) {
   switch (type) {
     case system::FileType::regular:
@@ -153,12 +162,17 @@ Fact read_udev_record(system::Files& files, const Mount& mount, const Drive& dri
 
 Result<core::StorageFileFacts> read_file_facts(system::Host& host, const Machine& machine,
                                                std::string_view path) {
-  const Result<Located> located = locate(host.storage(), path);
+  Result<Located> located = locate(host.storage(), path);
+  if (!located && is_only_described(host.storage(), machine, path)) {
+    located = Located{std::string(path), std::nullopt};
+  }
   if (!located) return located.error();
   core::StorageFileFacts facts;
   facts.path = located->path;
   facts.mount_source = mount_table;
-  if (const Mount* mount = mount_of(machine, facts.path)) {
+  // Where no mount table could be read, the machine has a root of unknown type: nobody's mount.
+  const Mount* mount = mount_of(machine, facts.path);
+  if (mount != nullptr && mount->type != "unknown") {
     facts.mount = *mount;
     facts.drive = drive_of(machine, *mount);
   }
