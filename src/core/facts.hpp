@@ -55,6 +55,7 @@ struct GpuFacts {
   Fact gpudirect_rdma;           ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
   std::optional<std::uint64_t> bar1_total_bytes;
   std::optional<std::uint64_t> bar1_free_bytes;
+  std::string bar1_source;       ///< who told: NVML, or the bus (the size only)
 };
 
 /// What the drivers say about one ordered pair of GPUs: a capability, which says nothing about use.

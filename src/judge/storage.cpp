@@ -230,7 +230,8 @@ class StorageJudge {
   void judge_bar1(const core::GpuFacts& facts) {
     const Rule rule{Cause::machine_bar1_too_small, gpu_name_,
                     "a BAR1 window of at least one 64 KiB page"};
-    const std::string source = "nvmlDeviceGetBAR1MemoryInfo";
+    const std::string source =
+        facts.bar1_source.empty() ? "nvmlDeviceGetBAR1MemoryInfo" : facts.bar1_source;
     if (!facts.bar1_total_bytes.has_value()) {
       add(unknown(rule, "the size of BAR1 could not be read", source));
       return;

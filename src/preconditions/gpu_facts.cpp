@@ -101,8 +101,10 @@ std::vector<core::GpuFacts> read_gpu_facts(system::Host& host, const Machine& ma
     if (window != windows.end()) {
       gpu.bar1_total_bytes = window->second.bar1Total;
       gpu.bar1_free_bytes = window->second.bar1Free;
+      gpu.bar1_source = "nvmlDeviceGetBAR1MemoryInfo";
     } else if (machine.gpus[i].bar1_bytes != 0) {
       gpu.bar1_total_bytes = machine.gpus[i].bar1_bytes;  // the size that the bus shows
+      gpu.bar1_source = "/sys/bus/pci/devices/" + machine.gpus[i].bdf + "/resource";
     }
     facts.push_back(std::move(gpu));
   }

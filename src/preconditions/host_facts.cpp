@@ -1,5 +1,6 @@
 // Reads what concerns the whole host: libraries, modules, settings, counters, GPUs.
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,6 +51,10 @@ Fact read_nvidia_fs(system::Files& files) {
   }
   if (files.exists("/proc/driver/nvidia-fs/version")) {
     return Fact{true, "kernel module nvidia_fs is loaded", "/proc/driver/nvidia-fs/version"};
+  }
+  // The rest of /proc is there, this file is not: the kernel was built without loadable modules.
+  if (modules.error().code == ENOENT && files.exists("/proc/sys/kernel/osrelease")) {
+    return Fact{false, "this kernel has no loadable modules, and nvidia_fs is one", source};
   }
   return Fact{std::nullopt, to_string(modules.error()), source};
 }
@@ -135,11 +140,12 @@ Fact read_counters(system::Files& files) {
   const std::string source = "/proc/driver/nvidia-fs/stats";
   const Result<std::string> stats = files.read(source);
   if (!stats) return Fact{std::nullopt, to_string(stats.error()), source};
-  if (stats->find("IO stats: Enabled") != std::string::npos) {
-    return Fact{true, "IO stats: Enabled", source};
-  }
-  if (stats->find("IO stats: Disabled") != std::string::npos) {
-    return Fact{false, "IO stats: Disabled", source};
+  // At the start of a line: the same words follow in it for peer statistics.
+  for (const bool enabled : {true, false}) {
+    const std::string words = enabled ? "IO stats: Enabled" : "IO stats: Disabled";
+    if (stats->rfind(words, 0) == 0 || stats->find("\n" + words) != std::string::npos) {
+      return Fact{enabled, words, source};
+    }
   }
   return Fact{std::nullopt, "the file does not say whether counters are on", source};
 }
