@@ -141,8 +141,9 @@ TEST_P(OneBrokenPeerPrecondition, ChangesItsFindingAndLeavesTheOthersAlone) {
   EXPECT_EQ(judgement.possible, !unmet);
   EXPECT_EQ(first_unmet(judgement.findings), unmet ? broken.cause : Cause::none);
   EXPECT_FALSE(judgement.degraded);
-  if (const Finding* finding = find(judgement, broken.cause); unmet && finding != nullptr) {
-    EXPECT_EQ(finding->remedy, cause_row(finding->cause).remedy);
+  for (const Finding& finding : judgement.findings) {
+    if (finding.state != FindingState::unmet) continue;
+    EXPECT_EQ(finding.remedy, cause_row(finding.cause).remedy);
   }
 }
 
