@@ -1,4 +1,5 @@
-// Facts: what preconditions/ read from a host that can make a member impossible. Plain values, judged by judge/.
+// Facts: what preconditions/ read from a host that can make a member impossible. Plain values,
+// judged by judge/.
 #pragma once
 
 #include <cstdint>
@@ -25,45 +26,46 @@ struct TextFact {
 
 /// Facts about the whole host that concern storage.
 struct StorageHostFacts {
-  Fact cufile_library;       ///< libcufile could be loaded
-  TextFact cufile_version;   ///< "1.15"
-  Fact cufile_config_ours;   ///< our private configuration is the one in force (empty until the session tried)
+  Fact cufile_library;      ///< libcufile could be loaded
+  TextFact cufile_version;  ///< "1.15"
+  Fact cufile_config_ours;  ///< our private configuration is the one in force (empty until the
+                            ///< session tried)
   Fact nvidia_fs_loaded;
-  Fact p2pdma_kernel;        ///< CONFIG_PCI_P2PDMA
-  Fact udev_database;        ///< /run/udev/data exists
-  Fact compat_forced;        ///< CUFILE_FORCE_COMPAT_MODE or a configuration file forces it
+  Fact p2pdma_kernel;               ///< CONFIG_PCI_P2PDMA
+  Fact udev_database;               ///< /run/udev/data exists
+  Fact compat_forced;               ///< CUFILE_FORCE_COMPAT_MODE or a configuration file forces it
   Fact nvidia_fs_counters_enabled;  ///< IO stats: Enabled
-  TextFact iommu;            ///< off | identity | translated
+  TextFact iommu;                   ///< off | identity | translated
 };
 
 /// Facts about one file and what lies under it.
 struct StorageFileFacts {
-  std::string path;              ///< absolute, symbolic links resolved
-  std::optional<Mount> mount;    ///< of the path
+  std::string path;                    ///< absolute, symbolic links resolved
+  std::optional<Mount> mount;          ///< of the path
   std::optional<std::uint32_t> drive;  ///< index in the machine
-  std::string block_driver;      ///< nvme, virtio_blk, dm, md, nvme_rdma, nfs; empty: none
-  Fact direct_io;                ///< an O_DIRECT open succeeded
-  Fact driver_registered;        ///< the block driver is in /proc/driver/nvidia-fs/modules
-  Fact udev_record;              ///< /run/udev/data/bMAJOR:MINOR exists
+  std::string block_driver;            ///< nvme, virtio_blk, dm, md, nvme_rdma, nfs; empty: none
+  Fact direct_io;                      ///< an O_DIRECT open succeeded
+  Fact driver_registered;              ///< the block driver is in /proc/driver/nvidia-fs/modules
+  Fact udev_record;                    ///< /run/udev/data/bMAJOR:MINOR exists
   Fact regular_file;
-  std::string mount_source;      ///< where the mount line was read
+  std::string mount_source;  ///< where the mount line was read
 };
 
 /// Facts about one GPU.
 struct GpuFacts {
   std::uint32_t gpu = 0;
-  Fact gpudirect_rdma;           ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
+  Fact gpudirect_rdma;  ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
   std::optional<std::uint64_t> bar1_total_bytes;
   std::optional<std::uint64_t> bar1_free_bytes;
-  std::string bar1_source;       ///< who told: NVML, or the bus (the size only)
+  std::string bar1_source;  ///< who told: NVML, or the bus (the size only)
 };
 
 /// What the drivers say about one ordered pair of GPUs: a capability, which says nothing about use.
 struct PeerFacts {
   std::uint32_t source = 0;
   std::uint32_t target = 0;
-  Fact can_access;                  ///< cuDeviceCanAccessPeer: the source may map the target's memory
-  std::optional<PeerStatus> read;   ///< nvmlDeviceGetP2PStatus; empty: not read
+  Fact can_access;  ///< cuDeviceCanAccessPeer: the source may map the target's memory
+  std::optional<PeerStatus> read;  ///< nvmlDeviceGetP2PStatus; empty: not read
   std::optional<PeerStatus> write;
 };
 

@@ -1,4 +1,5 @@
-// facts -> findings for storage: can bytes travel between this file and this GPU without host memory?
+// facts -> findings for storage: can bytes travel between this file and this GPU without host
+// memory?
 #pragma once
 
 #include <vector>
@@ -20,9 +21,10 @@ struct StorageQuestion {
 };
 
 struct StorageJudgement {
-  std::vector<Finding> findings;    ///< every precondition, in the order of the path: host, file, drive, bus, GPU
-  bool possible = false;            ///< no finding is unmet (unknown ones do not forbid)
-  bool degraded = false;            ///< possible, but through a host bridge or across sockets
+  std::vector<Finding>
+      findings;  ///< every precondition, in the order of the path: host, file, drive, bus, GPU
+  bool possible = false;  ///< no finding is unmet (unknown ones do not forbid)
+  bool degraded = false;  ///< possible, but through a host bridge or across sockets
   std::vector<Cause> degraded_causes;
 };
 

@@ -1,4 +1,5 @@
-// (places, candidates with findings, policy) -> Route. Pure: no host, no I/O, same answer for the same values.
+// (places, candidates with findings, policy) -> Route. Pure: no host, no I/O, same answer for the
+// same values.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,17 @@ struct RouteRequest {
   Place source;
   Place target;
   Policy policy = Policy::direct_preferred;
-  Link direct_link = Link::none;   ///< what a direct transfer would travel over
+  Link direct_link = Link::none;                 ///< what a direct transfer would travel over
   Link staged_link = Link::host_bridge;          ///< what a staged one would
   std::uint64_t storage_alignment_bytes = 4096;  ///< of file offset, device address and length
   std::vector<Candidate> candidates;  ///< direct ones first, in order of preference; staged last
 };
 
-/// Direct candidates come first where the policy admits them; storage is cut into an aligned body (direct) and head and
-/// tail (device_bounced) where file offset and device address are congruent modulo the alignment, else all of it is
-/// device_bounced. A transfer of zero bytes has one empty segment of the chosen provider. Nothing usable, or nothing
-/// the policy admits: `refused`, with the causes.
+/// Direct candidates come first where the policy admits them; storage is cut into an aligned body
+/// (direct) and head and tail (device_bounced) where file offset and device address are congruent
+/// modulo the alignment, else all of it is device_bounced. A transfer of zero bytes has one empty
+/// segment of the chosen provider. Nothing usable, or nothing the policy admits: `refused`, with
+/// the causes.
 [[nodiscard]] Route choose_route(const RouteRequest& request);
 
 }  // namespace nobounce::route
