@@ -19,7 +19,7 @@ class Reader {
     if (json.as_object() == nullptr) return wrong(where, "is no object");
     for (const auto& [name, value] : *json.as_object()) {
       if (std::find(names.begin(), names.end(), name) == names.end())
-        return wrong(where + "/" + core::pointer_step(name), "is unknown");
+        return wrong(where + core::pointer_step(name), "is unknown");
     }
     for (const std::string_view name : names) {
       if (json.find(name) == nullptr) return wrong(where + "/" + std::string(name), "is missing");
