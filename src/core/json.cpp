@@ -21,13 +21,11 @@ std::size_t line_at(std::string_view text, std::size_t offset) {
 
 Error error_at(std::string_view text, std::string_view name, std::size_t offset,
                std::string message) {
-  const std::string line = std::to_string(line_at(text, offset));
-  const std::string where = name.empty() ? "line " + line : std::string(name) + ":" + line;
   return Error{.origin = ErrorOrigin::input,
                .code = 0,
                .attempted = name.empty() ? "read JSON" : "read " + std::string(name),
                .cause = Cause::none,
-               .detail = where + ": " + std::move(message),
+               .detail = "line " + std::to_string(line_at(text, offset)) + ": " + std::move(message),
                .remedy = {}};
 }
 

@@ -68,11 +68,15 @@ struct JsonOptions {
   std::size_t depth_max = 64;
 };
 
-/// Parses one document. `name` (a file name) stands in front of error texts: `name:LINE: duplicate key "gpus"`.
+/// Parses one document. `name` (a file name) is what an error says was read; its detail begins with the line:
+/// `line 3: duplicate key "gpus"`.
 [[nodiscard]] Result<Json> parse_json(std::string_view text, std::string_view name, JsonOptions options = {});
 
 /// Two-space indented, members in order, no trailing newline; or one line when `compact`.
 [[nodiscard]] std::string dump_json(const Json& json, bool compact = false);
+
+/// Bytes of the well-formed UTF-8 character that `text` begins with; 0 if there is none.
+[[nodiscard]] std::size_t utf8_length(std::string_view text);
 
 /// Well-formed UTF-8 without a NUL: what a JSON text of ours can hold and give back.
 [[nodiscard]] bool is_plain_utf8(std::string_view text);

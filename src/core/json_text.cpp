@@ -6,10 +6,7 @@
 
 namespace nobounce::core {
 
-namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of `text`, or 0. No overlong forms, no
-// surrogates.
+// No overlong forms, no surrogates.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [text](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -32,6 +29,8 @@ std::size_t utf8_length(std::string_view text) {
   }
   return 0;
 }
+
+namespace {
 
 void write_escape(std::string& out, char c) {
   switch (c) {
@@ -60,14 +59,22 @@ void write_escape(std::string& out, char c) {
   out += digits[value & 15];
 }
 
+// `\\xff`: as text of four characters.
+void write_byte(std::string& out, char c) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto value = static_cast<unsigned char>(c);
+  out += "\\\\x";
+  out += digits[value >> 4];
+  out += digits[value & 15];
+}
+
 void write_text(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
     const char c = text.front();
     const std::size_t length = utf8_length(text);
-    if (length == 0) {
-      out +=
-          "\xEF\xBF\xBD";  // the replacement character: JSON has no other way to hold such a byte
+    if (length == 0) {  // JSON cannot hold such a byte; spelled out, a file name can be found again
+      write_byte(out, c);
       text.remove_prefix(1);
       continue;
     }

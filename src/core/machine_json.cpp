@@ -113,13 +113,12 @@ class Reader {
 
   void fail(const std::string& pointer, const std::string& what, std::string remedy = {}) {
     if (error_.has_value()) return;
-    error_ =
-        Error{.origin = ErrorOrigin::input,
-              .code = 0,
-              .attempted = "read " + std::string(name_),
-              .cause = Cause::none,
-              .detail = std::string(name_) + ": " + (pointer.empty() ? "/" : pointer) + ": " + what,
-              .remedy = std::move(remedy)};
+    error_ = Error{.origin = ErrorOrigin::input,
+                   .code = 0,
+                   .attempted = "read " + std::string(name_),
+                   .cause = Cause::none,
+                   .detail = (pointer.empty() ? "/" : pointer) + ": " + what,
+                   .remedy = std::move(remedy)};
   }
 
   template <typename Part>
@@ -305,10 +304,14 @@ Result<Machine> machine_from_json(const Json& document, std::string_view name) {
   Reader second(name);
   second.read(document, "", machine);
   if (second.error().has_value()) return *second.error();
+  if (machine.name.empty()) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "read " + std::string(name),
+                 .detail = "/name: is empty; every report names its machine"};
+  }
   if (const Status valid = validate(machine); !valid.ok()) {
     Error error = valid.error();
     error.attempted = "read " + std::string(name);
-    error.detail = std::string(name) + ": " + error.detail;
     return error;
   }
   return machine;

@@ -34,120 +34,120 @@ TEST_P(MachineRefuses, NamingFileAndField) {
 INSTANTIATE_TEST_SUITE_P(
     Fields, MachineRefuses,
     testing::Values(
-        BadMachine{R"([])", "m.json: /: needs an object, not an array"},
-        BadMachine{"{\"name\":\"a\",\n\"name\":\"b\"}", "m.json:2: duplicate key \"name\""},
+        BadMachine{R"([])", "/: needs an object, not an array"},
+        BadMachine{"{\"name\":\"a\",\n\"name\":\"b\"}", "line 2: duplicate key \"name\""},
         BadMachine{R"({"schema":"nobounce.machine/2"})",
-                   "m.json: /schema: needs \"nobounce.machine/1\""},
-        BadMachine{R"({"schema":1})", "m.json: /schema: needs \"nobounce.machine/1\""},
-        BadMachine{R"({"gpu":[]})", "m.json: /gpu: unknown field, the nearest is /gpus"},
+                   "/schema: needs \"nobounce.machine/1\""},
+        BadMachine{R"({"schema":1})", "/schema: needs \"nobounce.machine/1\""},
+        BadMachine{R"({"gpu":[]})", "/gpu: unknown field, the nearest is /gpus"},
         BadMachine{R"({"gpus":[{},{"bar1":1}]})",
-                   "m.json: /gpus/1/bar1: unknown field, the nearest is /gpus/1/bar1_bytes"},
+                   "/gpus/1/bar1: unknown field, the nearest is /gpus/1/bar1_bytes"},
         BadMachine{R"({"modules":{"nvidia-fs":true}})",
-                   "m.json: /modules/nvidia-fs: unknown field, the nearest is /modules/nvidia_fs"},
+                   "/modules/nvidia-fs: unknown field, the nearest is /modules/nvidia_fs"},
         BadMachine{R"({"switches":[{"ports":[{"gpu":0}]}]})",
-                   "m.json: /switches/0/ports/0/gpu: unknown field, the nearest is "
+                   "/switches/0/ports/0/gpu: unknown field, the nearest is "
                    "/switches/0/ports/0/acs"},
         BadMachine{R"({"modules":{"nvidia_fs":1}})",
-                   "m.json: /modules/nvidia_fs: needs true or false, not a number"},
-        BadMachine{R"({"modules":[]})", "m.json: /modules: needs an object, not an array"},
-        BadMachine{R"({"gpus":{}})", "m.json: /gpus: needs an array, not an object"},
-        BadMachine{R"({"gpus":[7]})", "m.json: /gpus/0: needs an object, not a number"},
-        BadMachine{R"({"name":null})", "m.json: /name: needs a text, not null"},
+                   "/modules/nvidia_fs: needs true or false, not a number"},
+        BadMachine{R"({"modules":[]})", "/modules: needs an object, not an array"},
+        BadMachine{R"({"gpus":{}})", "/gpus: needs an array, not an object"},
+        BadMachine{R"({"gpus":[7]})", "/gpus/0: needs an object, not a number"},
+        BadMachine{R"({"name":null})", "/name: needs a text, not null"},
         BadMachine{R"({"gpus":[{"bar1_bytes":-1}]})",
-                   "m.json: /gpus/0/bar1_bytes: needs a whole number, zero or more, not a negative "
+                   "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a negative "
                    "number"},
         BadMachine{R"({"gpus":[{"bar1_bytes":1.5}]})",
-                   "m.json: /gpus/0/bar1_bytes: needs a whole number, zero or more, not a number "
+                   "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a number "
                    "with a fraction"},
         BadMachine{
             R"({"gpus":[{"bar1_bytes":"1GiB"}]})",
-            "m.json: /gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"1GiB\""},
+            "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"1GiB\""},
         BadMachine{R"({"drives":[{"major":4294967296}]})",
-                   "m.json: /drives/0/major: 4294967296 is more than 4294967295"},
+                   "/drives/0/major: 4294967296 is more than 4294967295"},
         BadMachine{
             R"({"kernel":{"iommu":"on"}})",
-            "m.json: /kernel/iommu: needs off, identity, translated or unknown, not a text \"on\""},
+            "/kernel/iommu: needs off, identity, translated or unknown, not a text \"on\""},
         BadMachine{R"({"host_bridges":[{"peer_forwarding":true}]})",
-                   "m.json: /host_bridges/0/peer_forwarding: needs refused, allowed or unknown, "
+                   "/host_bridges/0/peer_forwarding: needs refused, allowed or unknown, "
                    "not true or false"},
         BadMachine{R"({"gpus":[{"parent":"bridge:0"}]})",
-                   "m.json: /gpus/0/parent: needs a parent such as host_bridge:0, switch:1 or "
+                   "/gpus/0/parent: needs a parent such as host_bridge:0, switch:1 or "
                    "nic:0, not a text "
                    "\"bridge:0\""},
         BadMachine{R"({"gpus":[{"parent":"switch:01"}]})",
-                   "m.json: /gpus/0/parent: needs a parent such as host_bridge:0, switch:1 or "
+                   "/gpus/0/parent: needs a parent such as host_bridge:0, switch:1 or "
                    "nic:0, not a text "
                    "\"switch:01\""},
         BadMachine{R"({"environment":{"A":1}})",
-                   "m.json: /environment/A: needs a text, not a number"},
+                   "/environment/A: needs a text, not a number"},
         BadMachine{R"({"switches":[{"host_bridge":0,"parent":"switch:0"}]})",
-                   "m.json: /switches/0: has both host_bridge and parent: one of them, please"}));
+                   "/switches/0: has both host_bridge and parent: one of them, please"}));
 
 INSTANTIATE_TEST_SUITE_P(
     References, MachineRefuses,
     testing::Values(
         BadMachine{R"({"host_bridges":[{"numa":1}]})",
-                   "m.json: /host_bridges/0/numa: numa_nodes:1 does not exist, there is 1"},
+                   "/host_bridges/0/numa: numa_nodes:1 does not exist, there is 1"},
         BadMachine{R"({"gpus":[{"parent":"host_bridge:2"}]})",
-                   "m.json: /gpus/0/parent: host_bridge:2 does not exist, there is 1"},
+                   "/gpus/0/parent: host_bridge:2 does not exist, there is 1"},
         BadMachine{R"({"gpus":[{"parent":"switch:0"}]})",
-                   "m.json: /gpus/0/parent: switch:0 does not exist, there are 0"},
+                   "/gpus/0/parent: switch:0 does not exist, there are 0"},
         BadMachine{R"({"nics":[{}],"gpus":[{"parent":"nic:0"}]})",
-                   "m.json: /gpus/0/parent: only a drive can sit behind a nic"},
+                   "/gpus/0/parent: only a drive can sit behind a nic"},
         BadMachine{R"({"drives":[{"parent":"nic:0"}]})",
-                   "m.json: /drives/0/parent: nic:0 does not exist, there are 0"},
+                   "/drives/0/parent: nic:0 does not exist, there are 0"},
         BadMachine{R"({"switches":[{"host_bridge":3}]})",
-                   "m.json: /switches/0/host_bridge: host_bridge:3 does not exist, there is 1"},
+                   "/switches/0/host_bridge: host_bridge:3 does not exist, there is 1"},
         BadMachine{R"({"switches":[{"parent":"switch:0"}]})",
-                   "m.json: /switches/0/parent: the switches above it form a cycle"},
+                   "/switches/0/parent: the switches above it form a cycle"},
         BadMachine{
             R"({"switches":[{"host_bridge":0},{"parent":"switch:2"},{"parent":"switch:1"}]})",
-            "m.json: /switches/1/parent: the switches above it form a cycle"},
+            "/switches/1/parent: the switches above it form a cycle"},
         BadMachine{R"({"nics":[{"name":"a"},{"name":"a"}]})",
-                   "m.json: /nics/1/name: the name a is taken"},
+                   "/nics/1/name: the name a is taken"},
         BadMachine{R"({"drives":[{"name":"a"},{"name":"a"}]})",
-                   "m.json: /drives/1/name: the name a is taken"},
+                   "/drives/1/name: the name a is taken"},
         BadMachine{R"({"drives":[{"name":"../x"}]})",
-                   "m.json: /drives/0/name: \"../x\" cannot be a device's name"},
-        BadMachine{R"({"drives":[{"name":""}]})", "m.json: /drives/0/name: empty"},
+                   "/drives/0/name: \"../x\" cannot be a device's name"},
+        BadMachine{R"({"drives":[{"name":""}]})", "/drives/0/name: empty"},
         BadMachine{R"({"switches":[{"ports":[{"device":"gpu:0"}]}]})",
-                   "m.json: /switches/0/ports/0/device: \"gpu:0\" is no device of this machine"},
+                   "/switches/0/ports/0/device: \"gpu:0\" is no device of this machine"},
         BadMachine{R"({"gpus":[{}],"switches":[{"ports":[{"device":"gpu:0"}]}]})",
-                   "m.json: /switches/0/ports/0/device: gpu:0 is not below switch:0 but below "
+                   "/switches/0/ports/0/device: gpu:0 is not below switch:0 but below "
                    "host_bridge:0"},
         BadMachine{
             R"({"gpus":[{"parent":"switch:0"}],"switches":[{"ports":[{"device":"gpu:0"},{"device":"gpu:0"}]}]})",
-            "m.json: /switches/0/ports/1/device: gpu:0 has a port already"},
+            "/switches/0/ports/1/device: gpu:0 has a port already"},
         BadMachine{R"({"switches":[{"acs":"inherit"}]})",
-                   "m.json: /switches/0/acs: only a switch's port can inherit"},
+                   "/switches/0/acs: only a switch's port can inherit"},
         BadMachine{R"({"host_bridges":[{"acs":"inherit"}]})",
-                   "m.json: /host_bridges/0/acs: only a switch's port can inherit"},
+                   "/host_bridges/0/acs: only a switch's port can inherit"},
         BadMachine{R"({"gpus":[{"bdf":"01:00"}]})",
-                   "m.json: /gpus/0/bdf: \"01:00\" is not of the form 0000:01:00.0 (lower case)"},
+                   "/gpus/0/bdf: \"01:00\" is not of the form 0000:01:00.0 (lower case)"},
         BadMachine{R"({"gpus":[{"bdf":"0000:01:00.0"}],"nics":[{"bdf":"0000:01:00.0"}]})",
-                   "m.json: /nics/0/bdf: the bus address 0000:01:00.0 is taken"},
+                   "/nics/0/bdf: the bus address 0000:01:00.0 is taken"},
         BadMachine{R"({"gpus":[{"uuid":"GPU-1"},{"uuid":"GPU-1"}]})",
-                   "m.json: /gpus/1/uuid: the uuid GPU-1 is taken"},
+                   "/gpus/1/uuid: the uuid GPU-1 is taken"},
         BadMachine{R"({"drives":[{"major":8,"minor":1},{"major":8,"minor":1}]})",
-                   "m.json: /drives/1/minor: the device number 8:1 is taken"},
+                   "/drives/1/minor: the device number 8:1 is taken"},
         BadMachine{R"({"mounts":[{"point":"/","drive":"sda"}]})",
-                   "m.json: /mounts/0/drive: there is no drive sda"},
+                   "/mounts/0/drive: there is no drive sda"},
         BadMachine{R"({"mounts":[{"point":"/a/"}]})",
-                   "m.json: /mounts/0/point: \"/a/\" is not a plain absolute path"},
+                   "/mounts/0/point: \"/a/\" is not a plain absolute path"},
         BadMachine{R"({"mounts":[{"point":"/a/../b"}]})",
-                   "m.json: /mounts/0/point: \"/a/../b\" is not a plain absolute path"},
+                   "/mounts/0/point: \"/a/../b\" is not a plain absolute path"},
         BadMachine{R"({"mounts":[{"point":"a"}]})",
-                   "m.json: /mounts/0/point: \"a\" is not a plain absolute path"},
-        BadMachine{R"({"mounts":[{"type":""}]})", "m.json: /mounts/0/type: empty"},
+                   "/mounts/0/point: \"a\" is not a plain absolute path"},
+        BadMachine{R"({"mounts":[{"type":""}]})", "/mounts/0/type: empty"},
         BadMachine{R"({"gpus":[{}],"nvlinks":[{"source_gpu":0,"target_gpu":1}]})",
-                   "m.json: /nvlinks/0/target_gpu: gpu:1 does not exist, there is 1"},
+                   "/nvlinks/0/target_gpu: gpu:1 does not exist, there is 1"},
         BadMachine{R"({"gpus":[{}],"nvlinks":[{}]})",
-                   "m.json: /nvlinks/0/target_gpu: joins a GPU with itself"},
+                   "/nvlinks/0/target_gpu: joins a GPU with itself"},
         BadMachine{R"({"gpus":[{},{}],"nvlinks":[{"target_gpu":1,"count":0}]})",
-                   "m.json: /nvlinks/0/count: is zero"},
+                   "/nvlinks/0/count: is zero"},
         BadMachine{
             R"({"gpus":[{},{}],"nvlinks":[{"target_gpu":1},{"source_gpu":1}]})",
-            "m.json: /nvlinks/1: the pair is listed twice (a link counts in both directions)"}));
+            "/nvlinks/1: the pair is listed twice (a link counts in both directions)"}));
 
 TEST(MachineJson, SaysWhichFieldWasMeant) {
   const Result<Machine> result = machine_from_text(R"({"mounts":[{"pont":"/"}]})", "m.json");
@@ -160,10 +160,10 @@ TEST(MachineJson, RefusesMoreDevicesThanAReferenceCanName) {
   for (int i = 0; i < 1024; ++i) text += ",{}";
   const Result<Machine> many = machine_from_text(text + "]}", "m.json");
   ASSERT_FALSE(many.ok());
-  EXPECT_EQ(many.error().detail, "m.json: /gpus: more than 1024 items");
+  EXPECT_EQ(many.error().detail, "/gpus: more than 1024 items");
   for (int i = 0; i < 4096; ++i) text += ",{}";
   EXPECT_EQ(machine_from_text(text + "]}", "m.json").error().detail,
-            "m.json: /gpus: more than 4096 items");
+            "/gpus: more than 4096 items");
 }
 
 TEST(MachineJson, AnEmptyDocumentIsAMachineWithoutDevices) {

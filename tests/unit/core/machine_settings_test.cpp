@@ -77,7 +77,7 @@ TEST(Setting, MayPassThroughAMachineThatDoesNotHoldTogether) {
   const Result<Machine> broken = set(base(), {"/gpus/0/parent=host_bridge:1", "/nics/0/name=x"});
   ASSERT_FALSE(broken.ok());
   EXPECT_EQ(broken.error().detail,
-            "--set: /gpus/0/parent: host_bridge:1 does not exist, there is 1");
+            "/gpus/0/parent: host_bridge:1 does not exist, there is 1");
 }
 
 struct BadSetting {
@@ -124,13 +124,13 @@ INSTANTIATE_TEST_SUITE_P(
                    "did you mean /nics?"},
         BadSetting{
             "/gpus/0/bar1_bytes=much",
-            "--set: /gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"much\"",
+            "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"much\"",
             ""},
         BadSetting{"/gpus/0/parent=switch:9",
-                   "--set: /gpus/0/parent: switch:9 does not exist, there is 1", ""},
-        BadSetting{"/schema=x", "--set: /schema: needs \"nobounce.machine/1\"", ""},
+                   "/gpus/0/parent: switch:9 does not exist, there is 1", ""},
+        BadSetting{"/schema=x", "/schema: needs \"nobounce.machine/1\"", ""},
         BadSetting{"/gpus/0={\"bar\":1}",
-                   "--set: /gpus/0/bar: unknown field, the nearest is /gpus/0/bar1_bytes",
+                   "/gpus/0/bar: unknown field, the nearest is /gpus/0/bar1_bytes",
                    "did you mean /gpus/0/bar1_bytes?"}));
 
 TEST(Setting, EveryPointerTakesItsOwnValueWithoutAnyChange) {
