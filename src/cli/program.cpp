@@ -48,6 +48,7 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
 }  // namespace
 
 int run_program(int count, const char* const* values) {
+  system::refuse_files_over_the_limit();
   const HostPointer live = live_host();
   const ParsedArguments parsed = parse_arguments(count, values);
   const auto* arguments = std::get_if<Arguments>(&parsed);

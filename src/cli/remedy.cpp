@@ -27,7 +27,8 @@ const char* os_remedy(std::int64_t code) {
     case ENOMEM:
       return "free memory, or stage through less: --pinned-bytes 8MiB";
     case EFBIG:
-      return "the file system does not take files of that size; write elsewhere";
+      return "ulimit -f shows the limit of this shell; else the file system takes no file of that "
+             "size";
     default:
       return "the number is an errno: its meaning is in errno(3)";
   }

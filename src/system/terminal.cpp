@@ -32,6 +32,13 @@ bool is_terminal(StandardStream stream) {
   return isatty(stream == StandardStream::output ? STDOUT_FILENO : STDERR_FILENO) == 1;
 }
 
+void refuse_files_over_the_limit() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGXFSZ, &action, nullptr);
+}
+
 InterruptWatch::InterruptWatch() {
   noted_signal.store(0);
   // SA_RESETHAND: whoever presses Ctrl-C twice means it. SA_RESTART: our reads and writes go on.

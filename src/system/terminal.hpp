@@ -1,5 +1,5 @@
 // What a command line program asks of the process around it: is this a terminal, did somebody press
-// Ctrl-C?
+// Ctrl-C, may a file be that long?
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,10 @@ namespace nobounce::system {
 enum class StandardStream : std::uint8_t { output, error };
 
 [[nodiscard]] bool is_terminal(StandardStream stream);
+
+/// A file that grows beyond the process's limit (ulimit -f) then answers EFBIG instead of ending
+/// the process, which would leave temporary files behind. For the whole process.
+void refuse_files_over_the_limit();
 
 /// While one lives, the first SIGINT or SIGTERM is noted instead of ending the process; a second
 /// one ends it as usual. At most one at a time per process. `signal()` is safe from any thread.
