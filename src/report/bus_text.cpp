@@ -42,7 +42,7 @@ std::string bus_text(const BusAccount& account, const Receipt& receipt, Style st
                                       : "  the target was not put in place: its bytes are gone\n";
   for (const BusAccount::Flow& flow : account.flows) {
     text += fmt::format("  {} B  {} -> {}, moved by {}\n", right(grouped(flow.bytes), 15),
-                        flow.source, flow.target, flow.initiator);
+                        visible(flow.source), visible(flow.target), visible(flow.initiator));
   }
   text +=
       fmt::format("  {} B  of host DRAM read or written\n", right(grouped(account.dram_bytes), 15));
@@ -51,8 +51,9 @@ std::string bus_text(const BusAccount& account, const Receipt& receipt, Style st
                         painted("lost on the bus", Paint::bad, style));
   }
   for (const BusAccount::LinkBytes& link : account.links) {
-    text += fmt::format("  link {}  {} B to the device, {} B from it\n", left(link.name, 24),
-                        grouped(link.towards_device), grouped(link.towards_root));
+    text +=
+        fmt::format("  link {}  {} B to the device, {} B from it\n", left(visible(link.name), 24),
+                    grouped(link.towards_device), grouped(link.towards_root));
   }
   return text;
 }

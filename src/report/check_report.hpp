@@ -29,6 +29,14 @@ struct CheckRow {
   std::vector<Cause> causes;  ///< why the verdict is not `direct`
 };
 
+/// Peer access is enabled by the copy itself, and nobody can ask beforehand whether that will work:
+/// it says nothing against a pair, so it neither changes a verdict nor is shown without being
+/// asked.
+[[nodiscard]] inline bool only_a_copy_can_tell(const Finding& finding) {
+  return finding.cause == Cause::p2p_peer_access_not_enabled &&
+         finding.state == FindingState::unknown;
+}
+
 struct CheckReport {
   MachineLabel machine;
   std::vector<CheckRow> rows;

@@ -51,7 +51,7 @@ std::string causes_text(const std::vector<Cause>& causes) {
 }
 
 std::string pair_text(const CheckRow& row) {
-  return fmt::format("{} -> {}", row.source, row.target);
+  return visible(fmt::format("{} -> {}", row.source, row.target));
 }
 
 struct Columns {
@@ -64,7 +64,7 @@ Columns columns_for(const std::vector<CheckRow>& rows) {
   Columns columns;
   for (const CheckRow& row : rows) {
     columns.pair = std::max(columns.pair, columns_of(pair_text(row)));
-    columns.path = std::max(columns.path, columns_of(row.path));
+    columns.path = std::max(columns.path, columns_of(visible(row.path)));
   }
   return columns;
 }
@@ -83,7 +83,7 @@ std::string table(const std::vector<CheckRow>& rows, Style style) {
     const std::string causes = causes_text(row.causes);
     std::string verdict = painted(to_string(row.verdict), paint_of(row.verdict), style);
     if (!causes.empty()) verdict += "  " + causes;
-    text += line(to_string(row.member), pair_text(row), row.direction, row.path,
+    text += line(to_string(row.member), pair_text(row), row.direction, visible(row.path),
                  painted(left(to_string(row.state), 8), paint_of(row.state), style), verdict) +
             "\n";
   }
@@ -94,28 +94,58 @@ std::string table(const std::vector<CheckRow>& rows, Style style) {
 struct Counted {
   Finding finding;
   std::size_t rows = 0;
+  bool degrades = false;  ///< it does not forbid the direct path, but makes it slower
 };
+
+/// Of a row that is direct but slower. Where no finding speaks of a cause, the cause itself does.
+std::vector<Finding> degrading_findings(const CheckRow& row) {
+  std::vector<Finding> result;
+  if (row.verdict != Verdict::degraded) return result;
+  for (const Cause cause : row.causes) {
+    const std::size_t before = result.size();
+    for (const Finding& finding : row.findings) {
+      if (finding.cause == cause) result.push_back(finding);
+    }
+    if (result.size() > before) continue;
+    result.push_back({.cause = cause,
+                      .subject = fmt::format("{} -> {}", row.source, row.target),
+                      .state = FindingState::met,
+                      .observed = std::string(cause_row(cause).sentence)});
+  }
+  return result;
+}
+
+void count(std::vector<Counted>& result, const Finding& finding, bool degrades) {
+  const auto same = std::find_if(result.begin(), result.end(), [&](const Counted& counted) {
+    return counted.finding == finding && counted.degrades == degrades;
+  });
+  if (same != result.end()) {
+    ++same->rows;
+  } else {
+    result.push_back({finding, 1, degrades});
+  }
+}
 
 std::vector<Counted> distinct_findings(const std::vector<CheckRow>& rows, bool met_too) {
   std::vector<Counted> result;
   for (const CheckRow& row : rows) {
+    const std::vector<Finding> degrading = degrading_findings(row);
+    for (const Finding& finding : degrading) count(result, finding, true);
     for (const Finding& finding : row.findings) {
-      if (finding.state == FindingState::met && !met_too) continue;
-      const auto same = std::find_if(result.begin(), result.end(), [&](const Counted& counted) {
-        return counted.finding == finding;
-      });
-      if (same != result.end()) {
-        ++same->rows;
-      } else {
-        result.push_back({finding, 1});
-      }
+      const bool quiet = finding.state == FindingState::met || only_a_copy_can_tell(finding);
+      if (quiet && !met_too) continue;
+      if (std::find(degrading.begin(), degrading.end(), finding) != degrading.end()) continue;
+      count(result, finding, false);
     }
   }
   std::stable_sort(result.begin(), result.end(), [](const Counted& one, const Counted& two) {
-    const auto rank = [](FindingState state) {
-      return state == FindingState::unmet ? 0 : state == FindingState::unknown ? 1 : 2;
+    const auto rank = [](const Counted& counted) {
+      if (counted.degrades) return 2;
+      return counted.finding.state == FindingState::unmet     ? 0
+             : counted.finding.state == FindingState::unknown ? 1
+                                                              : 3;
     };
-    return rank(one.finding.state) < rank(two.finding.state);
+    return rank(one) < rank(two);
   });
   return result;
 }
@@ -123,19 +153,21 @@ std::vector<Counted> distinct_findings(const std::vector<CheckRow>& rows, bool m
 std::string finding_lines(const Counted& counted, Style style) {
   const Finding& finding = counted.finding;
   const std::string rows = counted.rows == 1 ? "1 row" : fmt::format("{} rows", counted.rows);
-  std::string text = fmt::format(
-      "{} {}  {}  {}\n", painted(left(to_string(finding.state), 8), paint_of(finding.state), style),
-      painted(to_string(finding.cause), Paint::strong, style), finding.subject,
-      painted("(" + rows + ")", Paint::faint, style));
+  const std::string_view state = counted.degrades ? "degraded" : to_string(finding.state);
+  const Paint paint = counted.degrades ? Paint::notice : paint_of(finding.state);
+  std::string text =
+      fmt::format("{} {}  {}  {}\n", painted(left(state, 8), paint, style),
+                  painted(to_string(finding.cause), Paint::strong, style), visible(finding.subject),
+                  painted("(" + rows + ")", Paint::faint, style));
   const auto detail = [&](std::string_view label, const std::string& value) {
     if (value.empty()) return;
-    const std::string block = wrapped(value, 18, text_width);
+    const std::string block = wrapped(visible(value), 18, text_width);
     text += "         " + left(label, 9) + block.substr(std::min<std::size_t>(18, block.size()));
   };
   detail("observed", finding.observed);
   detail("needed", finding.needed);
   detail("source", finding.source);
-  if (finding.state != FindingState::met) {
+  if (finding.state != FindingState::met || counted.degrades) {
     detail("try",
            finding.remedy.empty() ? std::string(cause_row(finding.cause).remedy) : finding.remedy);
   }

@@ -7,23 +7,14 @@
 
 namespace nobounce::report {
 
-namespace {
-
-/// One line: a library's message may bring line ends of its own.
-std::string on_one_line(std::string text) {
-  for (char& character : text) {
-    if (character == '\n' || character == '\r') character = ' ';
-  }
-  return text;
-}
-
-}  // namespace
-
 std::string error_text(const Error& error, Style style) {
+  Error short_error = error;
+  short_error.attempted = shortened(error.attempted);
+  short_error.detail = shortened(error.detail);
   std::string text = fmt::format("{} {}\n", painted("nobounce:", Paint::bad, style),
-                                 on_one_line(to_string(error)));
+                                 visible(to_string(short_error)));
   const std::string_view remedy = remedy_of(error);
-  if (!remedy.empty()) text += fmt::format("try: {}\n", on_one_line(std::string(remedy)));
+  if (!remedy.empty()) text += fmt::format("try: {}\n", visible(shortened(remedy)));
   return text;
 }
 
@@ -35,7 +26,9 @@ core::Json error_json(const Error& error, std::vector<core::Json> receipts) {
       {"attempted", error.attempted},
       {"cause",
        error.cause == Cause::none ? core::Json(nullptr) : core::Json(to_string(error.cause))},
-      {"detail", error.detail},
+      {"detail", error.detail.empty() && error.cause != Cause::none
+                     ? cause_row(error.cause).sentence
+                     : std::string_view(error.detail)},
       {"remedy", remedy_of(error)},
   };
   if (!receipts.empty()) document.emplace_back("receipts", core::JsonArray(std::move(receipts)));

@@ -8,12 +8,13 @@ namespace nobounce::report {
 std::string banner(const MachineLabel& machine, Style style) {
   if (machine.kind == "soft") {
     return painted(fmt::format("software machine: {} (a model; times and rates mean nothing)",
-                               machine.name),
+                               visible(machine.name)),
                    Paint::notice, style) +
            "\n";
   }
   if (machine.kind == "recorded") {
-    return painted(fmt::format("recording: {} (judged and reported; moves nothing)", machine.name),
+    return painted(fmt::format("recording: {} (judged and reported; moves nothing)",
+                               visible(machine.name)),
                    Paint::notice, style) +
            "\n";
   }

@@ -31,7 +31,7 @@ Paint paint_of(Verdict verdict) {
 }
 
 std::string pair_text(const ProofRow& row) {
-  return fmt::format("{} -> {}", row.source, row.target);
+  return visible(fmt::format("{} -> {}", row.source, row.target));
 }
 
 std::string verdict_text(const ProofRow& row) {
@@ -54,7 +54,7 @@ std::string slope_text(const std::optional<Slope>& slope) {
 /// A labelled paragraph below a row.
 std::string paragraph(std::string_view label, std::string_view text) {
   const std::size_t indent = row_indent + label_columns;
-  const std::string block = wrapped(text, indent, text_width);
+  const std::string block = wrapped(visible(text), indent, text_width);
   return std::string(row_indent, ' ') + left(label, label_columns) +
          block.substr(std::min(indent, block.size()));
 }
@@ -65,7 +65,7 @@ std::string contradictions(const std::vector<ProofRow>& rows, Style style) {
     for (const std::string& sentence : row.contradictions) {
       text += painted("CONTRADICTION", Paint::bad, style) +
               fmt::format("  {} {} {}\n", to_string(row.member), pair_text(row), row.direction);
-      text += wrapped(sentence, 4, text_width);
+      text += wrapped(visible(sentence), 4, text_width);
     }
   }
   if (text.empty()) return text;
@@ -90,7 +90,7 @@ std::string causes_text(const ProofRow& row, std::set<Cause>& explained, Style s
     const std::string remedy =
         finding != row.facts.findings.end() ? finding->remedy : std::string(entry.remedy);
     if (!remedy.empty())
-      text += wrapped("try: " + remedy, row_indent + label_columns + 2, text_width);
+      text += wrapped("try: " + visible(remedy), row_indent + label_columns + 2, text_width);
   }
   return text;
 }
@@ -174,13 +174,15 @@ std::string proof_text(const Proof& proof, Style style) {
 
 std::string changes_text(const std::vector<ProofChange>& changes, std::string_view name,
                          Style style) {
-  if (changes.empty()) return fmt::format("\nNothing changed since {}.\n", name);
-  std::string text = fmt::format("\nChanged since {}:\n", name);
+  if (changes.empty()) return fmt::format("\nNothing changed since {}.\n", visible(name));
+  std::string text = fmt::format("\nChanged since {}:\n", visible(name));
   for (const ProofChange& change : changes) {
     text += fmt::format("  {} {}\n", painted(left(to_string(change.kind), 8), Paint::notice, style),
-                        change.row);
+                        visible(change.row));
     for (const ProofChange::Field& field : change.fields) {
-      const auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
+      const auto shown = [](const std::string& value) {
+        return value.empty() ? "-" : visible(value);
+      };
       text += fmt::format("           {}: {} -> {}\n", field.name, shown(field.before),
                           shown(field.after));
     }

@@ -126,7 +126,7 @@ std::string how_lines(const NamedReceipt& named, Style style) {
 std::string receipt_text(const NamedReceipt& named, Style style) {
   const Receipt& receipt = named.receipt;
   std::string text = fmt::format("{}  {} -> {}\n", painted("receipt", Paint::strong, style),
-                                 named.source, named.target);
+                                 visible(named.source), visible(named.target));
   text += line("transfer",
                fmt::format("{}, {}, policy {}", to_string(receipt.member),
                            painted(to_string(receipt.state), paint_of(receipt.state), style),

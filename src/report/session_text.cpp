@@ -89,7 +89,7 @@ std::string head(std::string_view name, std::string_view type, std::string_view 
 }  // namespace
 
 std::string sessions_text(const std::vector<LedgerSnapshot>& ledgers, Style style) {
-  if (ledgers.empty()) return "no running session publishes a ledger\n";
+  if (ledgers.empty()) return "no running session of this user publishes a ledger\n";
   std::string text;
   for (const LedgerSnapshot& ledger : ledgers) {
     if (!text.empty()) text += "\n";

@@ -1,6 +1,8 @@
 // Colour codes, padding and line breaking for the text reports.
 #include "report/style.hpp"
 
+#include "core/json.hpp"
+
 namespace nobounce::report {
 
 namespace {
@@ -23,6 +25,17 @@ std::string_view code_of(Paint paint) {
   return "";
 }
 
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+/// Of one well-formed character.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
 }  // namespace
 
 std::string painted(std::string_view text, Paint paint, Style style) {
@@ -33,11 +46,42 @@ std::string painted(std::string_view text, Paint paint, Style style) {
   return result;
 }
 
+std::string visible(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = core::utf8_length(text);
+    const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+    if (length == 0 || is_control(character)) {
+      for (const char byte : character) {
+        const auto value = static_cast<unsigned char>(byte);
+        result += "\\x";
+        result += digits[value >> 4];
+        result += digits[value & 15];
+      }
+    } else {
+      result += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
+std::string shortened(std::string_view text) {
+  constexpr std::size_t longest = 300;
+  constexpr std::size_t kept = 100;
+  if (text.size() <= longest) return std::string(text);
+  std::size_t head = kept;
+  std::size_t tail = text.size() - kept;
+  while (head > 0 && is_continuation(text[head])) --head;
+  while (tail < text.size() && is_continuation(text[tail])) ++tail;
+  return std::string(text.substr(0, head)) + " ... " + std::string(text.substr(tail));
+}
+
 std::size_t columns_of(std::string_view text) {
   std::size_t columns = 0;
   for (const char byte : text) {
-    const auto value = static_cast<unsigned char>(byte);
-    if ((value & 0xC0U) != 0x80U) ++columns;  // continuation bytes take no column
+    if (!is_continuation(byte)) ++columns;  // continuation bytes take no column
   }
   return columns;
 }

@@ -18,6 +18,13 @@ enum class Paint : std::uint8_t { plain, strong, faint, good, notice, bad };
 /// The text in that paint; unchanged without colour.
 [[nodiscard]] std::string painted(std::string_view text, Paint paint, Style style);
 
+/// Names as a terminal may see them: control characters (also DEL, those of 0x80 to 0x9F, and bytes
+/// that are no UTF-8) as `\xNN`, byte by byte. Other UTF-8 stays.
+[[nodiscard]] std::string visible(std::string_view text);
+
+/// The first and the last hundred bytes or so of a text that is longer than 300.
+[[nodiscard]] std::string shortened(std::string_view text);
+
 /// Columns that UTF-8 text takes, one per code point.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 

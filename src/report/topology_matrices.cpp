@@ -78,10 +78,10 @@ std::string matrix(const Machine& machine, const std::vector<DeviceRef>& rows,
                    const std::vector<DeviceRef>& columns, Legend& legend, Style style) {
   std::size_t row_columns = 0;
   for (const DeviceRef row : rows)
-    row_columns = std::max(row_columns, columns_of(device_name(machine, row)));
+    row_columns = std::max(row_columns, columns_of(visible(device_name(machine, row))));
   std::size_t cell_columns = 0;
   for (const DeviceRef column : columns) {
-    cell_columns = std::max(cell_columns, columns_of(device_name(machine, column)));
+    cell_columns = std::max(cell_columns, columns_of(visible(device_name(machine, column))));
     for (const DeviceRef row : rows) {
       cell_columns =
           std::max(cell_columns, columns_of(cell_text(path_between(machine, row, column))));
@@ -94,11 +94,11 @@ std::string matrix(const Machine& machine, const std::vector<DeviceRef>& rows,
     const std::size_t end = std::min(columns.size(), begin + per_block);
     std::string head = left("", row_columns);
     for (std::size_t i = begin; i < end; ++i)
-      head += "  " + left(device_name(machine, columns[i]), cell_columns);
+      head += "  " + left(visible(device_name(machine, columns[i])), cell_columns);
     head.erase(head.find_last_not_of(' ') + 1);
     text += painted(head, Paint::faint, style) + "\n";
     for (const DeviceRef row : rows) {
-      std::string line = left(device_name(machine, row), row_columns);
+      std::string line = left(visible(device_name(machine, row)), row_columns);
       for (std::size_t i = begin; i < end; ++i) {
         const Path path = path_between(machine, row, columns[i]);
         legend.note(path);
@@ -138,7 +138,7 @@ std::string nearest_of(const Machine& machine, DeviceRef gpu,
   std::string text;
   for (const DeviceRef other : best) {
     if (!text.empty()) text += " ";
-    text += device_name(machine, other);
+    text += visible(device_name(machine, other));
   }
   return fmt::format("{} ({})", text, level_text(path_between(machine, gpu, best.front())));
 }
@@ -178,7 +178,7 @@ std::string partners_text(const Machine& machine, Style style) {
       if (!partners.empty()) partners += ", ";
       partners += nearest;
     }
-    const std::string name = left(device_name(machine, gpu), 8);
+    const std::string name = left(visible(device_name(machine, gpu)), 8);
     const std::string block = wrapped(partners, 8, text_width);
     text += name + block.substr(std::min<std::size_t>(8, block.size()));
   }

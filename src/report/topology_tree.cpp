@@ -20,7 +20,7 @@ struct Node {
 void draw(const std::vector<Node>& nodes, const std::string& margin, std::string& text) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const bool last = i + 1 == nodes.size();
-    text += margin + (last ? "└─ " : "├─ ") + nodes[i].text + "\n";
+    text += margin + (last ? "└─ " : "├─ ") + visible(nodes[i].text) + "\n";
     draw(nodes[i].children, margin + (last ? "   " : "│  "), text);
   }
 }
@@ -121,17 +121,16 @@ class TreeBuilder {
 
 std::string facts_text(const Machine& machine, Style style) {
   const auto loaded = [](bool flag) { return flag ? "loaded" : "not loaded"; };
-  std::string text =
-      fmt::format("{}  Linux {}, IOMMU {}, PCI P2PDMA {}, dma-buf {}{}\n",
-                  painted(machine.name, Paint::strong, style), machine.kernel.release,
-                  to_string(machine.kernel.iommu), machine.kernel.pci_p2pdma ? "on" : "off",
-                  machine.kernel.dmabuf ? "yes" : "no", machine.guest ? ", a virtual machine" : "");
-  text +=
-      fmt::format("nvidia_fs {}, nvidia_peermem {}, nvme {}, libcufile {}, udev {}\n",
-                  loaded(machine.modules.nvidia_fs), loaded(machine.modules.nvidia_peermem),
-                  loaded(machine.modules.nvme),
-                  machine.libcufile.empty() ? "not installed" : std::string_view(machine.libcufile),
-                  machine.udev ? "has records" : "has no records");
+  std::string text = fmt::format(
+      "{}  Linux {}, IOMMU {}, PCI P2PDMA {}, dma-buf {}{}\n",
+      painted(visible(machine.name), Paint::strong, style), visible(machine.kernel.release),
+      to_string(machine.kernel.iommu), machine.kernel.pci_p2pdma ? "on" : "off",
+      machine.kernel.dmabuf ? "yes" : "no", machine.guest ? ", a virtual machine" : "");
+  text += fmt::format("nvidia_fs {}, nvidia_peermem {}, nvme {}, libcufile {}, udev {}\n",
+                      loaded(machine.modules.nvidia_fs), loaded(machine.modules.nvidia_peermem),
+                      loaded(machine.modules.nvme),
+                      machine.libcufile.empty() ? "not installed" : visible(machine.libcufile),
+                      machine.udev ? "has records" : "has no records");
   if (machine.guest) {
     text += painted("The guest hides the real PCIe topology: what follows is what it shows.\n",
                     Paint::notice, style);

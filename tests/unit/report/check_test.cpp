@@ -81,7 +81,8 @@ TEST(ErrorText, IsOneLineAndARemedy) {
                     .remedy = "name a file that exists"};
   const std::string text = error_text(error, {});
   EXPECT_EQ(count(text, "\n"), 2U) << text;
-  EXPECT_TRUE(holds(text, "nobounce: open a.bin for reading: No such file or directory")) << text;
+  EXPECT_TRUE(holds(text, "nobounce: open a.bin\\x0afor reading: No such file or directory"))
+      << text;
   EXPECT_TRUE(holds(text, "\ntry: name a file that exists\n")) << text;
 }
 
