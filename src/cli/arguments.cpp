@@ -2,6 +2,7 @@
 #include "cli/arguments.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -40,7 +41,9 @@ constexpr const char* topo_footer =
     "  nobounce topo --json > machine.json         edit it, then: --machine soft:machine.json";
 
 constexpr const char* check_footer =
-    "Rows: every GPU and every mount with a drive, reads and writes. Nothing is moved or changed.\n"
+    "Rows: every GPU with every mount on a drive, reads and writes; each GPU with its best "
+    "partner,\n"
+    "and one pair of GPUs per level. Nothing is moved or changed.\n"
     "Exit code, by the worst row: 1 broken or impossible, 3 unmet, staged or degraded, 4 unknown, "
     "0.\n"
     "Examples:\n"
@@ -85,11 +88,14 @@ struct RawTexts {
   std::string slot;
   std::string deadline;
   std::string volumes;
+  std::string seed;
+  std::string readers;
+  std::string process_id;
   bool no_verify = false;
   bool version = false;
 };
 
-void add_global_options(CLI::App& app, Arguments& arguments) {
+void add_global_options(CLI::App& app, Arguments& arguments, RawTexts& raw) {
   app.add_option("--machine", arguments.machine.machine,
                  "live | soft:NAME | soft:PATH (a software machine by name or description)")
       ->type_name("MACHINE")
@@ -98,7 +104,7 @@ void add_global_options(CLI::App& app, Arguments& arguments) {
                  "change one field of the software machine, as /json/pointer=value; repeatable")
       ->type_name("FIELD")
       ->allow_extra_args(false);
-  app.add_option("--seed", arguments.machine.seed, "seed of the software machine and of patterns")
+  app.add_option("--seed", raw.seed, "seed of the software machine and of patterns")
       ->type_name("N");
   app.add_flag("--deterministic", arguments.machine.deterministic,
                "run the software machine on one thread, in an order set by --seed");
@@ -123,7 +129,7 @@ CLI::App* add_check(CLI::App& app, CheckArguments& check) {
                    "judge this ordered pair only (gpu:0,gpu:1 or drive:nvme0n1,gpu:0); repeatable")
       ->type_name("A,B")
       ->allow_extra_args(false);
-  command->add_flag("--all", check.all, "show what is met, too");
+  command->add_flag("--all", check.all, "show what is met, and every pair of GPUs");
   return command;
 }
 
@@ -179,7 +185,7 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
   command->add_flag("--ledger", copy.ledger,
                     "print the bus ledger of the software machine beside each receipt");
   command
-      ->add_option("--readers", copy.readers,
+      ->add_option("--readers", raw.readers,
                    "workers that read and write files when staging (0: by CPUs)")
       ->type_name("N");
   command->add_option("--pinned-bytes", raw.pinned, "bounce memory that staging may pin at most")
@@ -188,10 +194,10 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
   return command;
 }
 
-CLI::App* add_stat(CLI::App& app, StatArguments& stat) {
+CLI::App* add_stat(CLI::App& app, StatArguments& stat, RawTexts& raw) {
   CLI::App* command = app.add_subcommand("stat", "the ledgers of running sessions");
   command->footer(stat_footer);
-  command->add_option("pid", stat.process_id, "of this process only")->type_name("PID");
+  command->add_option("pid", raw.process_id, "of this process only")->type_name("PID");
   command->add_flag("--prometheus", stat.prometheus,
                     "print metrics in the text format of Prometheus");
   return command;
@@ -215,6 +221,16 @@ std::optional<Problem> read_size(const char* option, const std::string& text,
   return std::nullopt;
 }
 
+/// Reads one whole number, if it was given.
+std::optional<Problem> read_number(const CLI::Option& option, const char* name, std::uint64_t most,
+                                   std::optional<std::uint64_t>& target) {
+  if (option.count() == 0) return std::nullopt;
+  const Result<std::uint64_t> number = parse_number(option.results().front(), most);
+  if (!number.ok()) return usage(name, number.error(), "");
+  target = *number;
+  return std::nullopt;
+}
+
 std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& command,
                                        CopyArguments& copy) {
   const std::optional<Policy> policy = policy_from_string(raw.policy);
@@ -233,6 +249,17 @@ std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& comm
   if (auto problem = read_size("--length", raw.length, copy.length_bytes)) return problem;
   if (auto problem = read_size("--pinned-bytes", raw.pinned, copy.pinned_bytes)) return problem;
   if (auto problem = read_size("--slot-bytes", raw.slot, copy.slot_bytes)) return problem;
+  constexpr std::uint64_t page_bytes = 4096;
+  if (copy.slot_bytes.has_value() &&
+      (*copy.slot_bytes == 0 || *copy.slot_bytes % page_bytes != 0)) {
+    return usage_problem("--slot-bytes: read \"" + raw.slot + "\"",
+                         "a slot is a positive multiple of 4096 bytes",
+                         "--slot-bytes 4MiB, 64KiB, 4096");
+  }
+  std::optional<std::uint64_t> readers;
+  if (auto problem = read_number(*command.get_option("--readers"), "--readers", 65535, readers))
+    return problem;
+  copy.readers = static_cast<std::uint32_t>(readers.value_or(copy.readers));
   if (!raw.deadline.empty()) {
     const Result<std::uint64_t> deadline = parse_seconds(raw.deadline);
     if (!deadline.ok()) return usage("--deadline", deadline.error(), "copy");
@@ -266,6 +293,24 @@ std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& com
   return std::nullopt;
 }
 
+std::optional<Problem> read_stat_texts(const CLI::App& command, StatArguments& stat) {
+  std::optional<std::uint64_t> process_id;
+  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
+  if (auto problem = read_number(*command.get_option("pid"), "PID", most, process_id))
+    return problem;
+  if (process_id == std::uint64_t{0})
+    return usage_problem("PID: read \"0\"", "no process has that number", "nobounce stat");
+  stat.process_id = process_id.value_or(0);
+  return std::nullopt;
+}
+
+/// A library's message may bring line ends of its own; errors are one line.
+std::string on_one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
 std::string help_command(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? "nobounce --help" : "nobounce " + chosen.front()->get_name() + " --help";
@@ -285,7 +330,7 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
   app.footer(footer);
   app.fallthrough();
   app.require_subcommand(0, 1);
-  add_global_options(app, arguments);
+  add_global_options(app, arguments, raw);
   app.add_flag("--version", raw.version, "print the version");
   CLI::App* topo_command =
       app.add_subcommand("topo", "the machine: tree, distances, best partners");
@@ -293,14 +338,19 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
   const CLI::App* check_command = add_check(app, check);
   const CLI::App* copy_command = add_copy(app, copy, raw);
   const CLI::App* prove_command = add_prove(app, prove, raw);
-  const CLI::App* stat_command = add_stat(app, stat);
+  const CLI::App* stat_command = add_stat(app, stat, raw);
 
   try {
     app.parse(count, values);
   } catch (const CLI::CallForHelp&) {
     return HelpText{app.help()};
   } catch (const CLI::ParseError& error) {
-    return usage_problem("read the command line", error.what(), help_command(app));
+    return usage_problem("read the command line", on_one_line(error.what()), help_command(app));
+  }
+  constexpr std::uint64_t seed_max = std::numeric_limits<std::uint64_t>::max();
+  if (auto problem =
+          read_number(*app.get_option("--seed"), "--seed", seed_max, arguments.machine.seed)) {
+    return std::move(*problem);
   }
   if (raw.version) {
     arguments.command = VersionArguments{};
@@ -315,6 +365,7 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
     if (auto problem = read_prove_texts(raw, *prove_command, prove)) return std::move(*problem);
     arguments.command = std::move(prove);
   } else if (stat_command->parsed()) {
+    if (auto problem = read_stat_texts(*stat_command, stat)) return std::move(*problem);
     arguments.command = stat;
   } else {
     return usage_problem("read the command line", "no command was given", "nobounce --help");

@@ -1,4 +1,6 @@
 // `nobounce check`: the preconditions of the direct path, pair by pair. Moves nothing.
+#include <algorithm>
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "judge/peer.hpp"
 #include "preconditions/read_facts.hpp"
 #include "preconditions/read_peer_facts.hpp"
+#include "proof/prove.hpp"
 
 namespace nobounce::cli {
 
@@ -25,6 +28,8 @@ struct Subject {
   std::string probe;  ///< what the session is asked about
   std::string shown;
   const Mount* mount = nullptr;
+  bool missing = false;            ///< a path that was asked about and is not there
+  bool directory_missing = false;  ///< nor is the directory it would be created in
 };
 
 std::string inside(const std::string& directory, const std::string& name) {
@@ -36,9 +41,15 @@ std::vector<Subject> subjects_of_mounts(const Machine& machine) {
   std::vector<Subject> subjects;
   for (const Mount& mount : machine.mounts) {
     if (!drive_of(machine, mount).has_value()) continue;
-    subjects.push_back({inside(mount.point, new_file_name), mount.point, &mount});
+    subjects.push_back(
+        {.probe = inside(mount.point, new_file_name), .shown = mount.point, .mount = &mount});
   }
   return subjects;
+}
+
+std::string directory_of(const std::string& absolute_path) {
+  const std::size_t slash = absolute_path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : absolute_path.substr(0, slash);
 }
 
 /// The absolute path, symbolic links resolved as far as it exists: the rest is still to be created.
@@ -65,8 +76,15 @@ Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::
     if (!absolute.ok()) return Problem{std::move(absolute).error()};
     const Result<system::FileStatus> status = host.storage().status_of(*absolute);
     const bool directory = status.ok() && status->type == system::FileType::directory;
-    subjects.push_back({directory ? inside(*absolute, new_file_name) : *absolute, path,
-                        mount_of(machine, *absolute)});
+    const bool missing =
+        !status.ok() && (status.error().code == ENOENT || status.error().code == ENOTDIR);
+    const Result<system::FileStatus> above = host.storage().status_of(directory_of(*absolute));
+    const bool has_directory = above.ok() && above->type == system::FileType::directory;
+    subjects.push_back({.probe = directory ? inside(*absolute, new_file_name) : *absolute,
+                        .shown = path,
+                        .mount = mount_of(machine, *absolute),
+                        .missing = missing,
+                        .directory_missing = missing && !has_directory});
   }
   return subjects;
 }
@@ -76,9 +94,9 @@ Attempt<std::vector<std::uint32_t>> gpus_of(const Machine& machine,
   std::vector<std::uint32_t> gpus;
   for (const std::string& name : names) {
     const bool prefixed = name.compare(0, 4, "gpu:") == 0;
-    Result<std::uint32_t> gpu = resolve_gpu(machine, prefixed ? name : "gpu:" + name);
-    if (!gpu.ok()) return Problem{std::move(gpu).error()};
-    gpus.push_back(*gpu);
+    Attempt<std::uint32_t> gpu = resolve_gpu(machine, prefixed ? name : "gpu:" + name);
+    if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
+    gpus.push_back(std::get<std::uint32_t>(gpu));
   }
   if (names.empty()) {
     for (std::uint32_t i = 0; i < machine.gpus.size(); ++i) gpus.push_back(i);
@@ -89,8 +107,6 @@ Attempt<std::vector<std::uint32_t>> gpus_of(const Machine& machine,
 Attempt<report::CheckRow> check_pair(Session& session, const Subject& subject, std::uint32_t gpu,
                                      bool writing) {
   const Machine& machine = session.machine();
-  Result<std::vector<Finding>> findings = session.check_storage(subject.probe, gpu, writing);
-  if (!findings.ok()) return Problem{std::move(findings).error()};
   StorageRowSubject row{.medium = "file:" + subject.shown,
                         .gpu = "gpu:" + std::to_string(gpu),
                         .path = subject.shown,
@@ -103,21 +119,47 @@ Attempt<report::CheckRow> check_pair(Session& session, const Subject& subject, s
       degraded_causes = judge::judge_path(machine, device, gpu, {}).degraded_causes;
     }
   }
+  if (subject.directory_missing) return missing_path_row(row, "its directory does not exist");
+  if (subject.missing && !writing) return missing_path_row(row, "it does not exist");
+  Result<std::vector<Finding>> findings = session.check_storage(subject.probe, gpu, writing);
+  if (!findings.ok()) return Problem{std::move(findings).error()};
   return storage_row(row, std::move(findings).value(), std::move(degraded_causes));
 }
 
 /// What is known without trying: whether peer access is enabled only a copy can tell.
-report::CheckRow check_gpus(Session& session, system::Host& host, const PairArgument& pair) {
-  const Machine& machine = session.machine();
+core::HostFacts peer_facts(const Session& session, system::Host& host) {
   const bool may_ask_cuda = host.cuda().ok();  // the session initialised it
-  core::HostFacts facts = preconditions::read_host_facts(host, machine, may_ask_cuda);
-  facts.peers = preconditions::read_peer_facts(host, machine, may_ask_cuda);
-  judge::PeerJudgement judged = judge::judge_peer({.machine = machine,
-                                                   .host = facts,
-                                                   .source = pair.source.index,
-                                                   .target = pair.target.index});
-  return peer_row(device_name(machine, pair.source), device_name(machine, pair.target),
+  core::HostFacts facts = preconditions::read_host_facts(host, session.machine(), may_ask_cuda);
+  facts.peers = preconditions::read_peer_facts(host, session.machine(), may_ask_cuda);
+  return facts;
+}
+
+report::CheckRow check_gpus(const Machine& machine, const core::HostFacts& facts,
+                            std::uint32_t source, std::uint32_t target) {
+  judge::PeerJudgement judged =
+      judge::judge_peer({.machine = machine, .host = facts, .source = source, .target = target});
+  return peer_row("gpu:" + std::to_string(source), "gpu:" + std::to_string(target),
                   std::move(judged.findings), std::move(judged.degraded_causes));
+}
+
+/// Each GPU's best partner and one pair per level, as `prove` chooses them; every pair of the GPUs
+/// that were named, and every pair at all with --all.
+std::vector<report::CheckRow> rows_of_gpu_pairs(Session& session, system::Host& host,
+                                                const CheckArguments& arguments,
+                                                const std::vector<std::uint32_t>& gpus) {
+  const bool all = arguments.all || !arguments.gpus.empty();
+  const std::vector<proof::Subject> subjects = proof::choose_subjects(session, host, "", all);
+  std::vector<report::CheckRow> rows;
+  if (subjects.empty()) return rows;
+  const core::HostFacts facts = peer_facts(session, host);
+  const auto asked_for = [&gpus](std::uint32_t gpu) {
+    return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+  };
+  for (const proof::Subject& subject : subjects) {
+    if (!asked_for(subject.source_gpu) && !asked_for(subject.target_gpu)) continue;
+    rows.push_back(check_gpus(session.machine(), facts, subject.source_gpu, subject.target_gpu));
+  }
+  return rows;
 }
 
 Attempt<std::vector<report::CheckRow>> rows_of_pairs(Session& session, system::Host& host,
@@ -128,7 +170,8 @@ Attempt<std::vector<report::CheckRow>> rows_of_pairs(Session& session, system::H
     Result<PairArgument> pair = parse_pair(machine, text);
     if (!pair.ok()) return Problem{std::move(pair).error()};
     if (pair->two_gpus()) {
-      rows.push_back(check_gpus(session, host, *pair));
+      rows.push_back(
+          check_gpus(machine, peer_facts(session, host), pair->source.index, pair->target.index));
       continue;
     }
     const std::size_t before = rows.size();
@@ -168,6 +211,11 @@ Attempt<std::vector<report::CheckRow>> all_rows(Session& session, system::Host& 
         rows.push_back(std::get<report::CheckRow>(std::move(row)));
       }
     }
+  }
+  if (!arguments.paths.empty()) return rows;  // a path is no matter of two GPUs
+  for (report::CheckRow& row :
+       rows_of_gpu_pairs(session, host, arguments, std::get<std::vector<std::uint32_t>>(gpus))) {
+    rows.push_back(std::move(row));
   }
   return rows;
 }

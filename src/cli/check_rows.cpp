@@ -13,7 +13,7 @@ namespace {
 std::vector<Cause> causes_in(const std::vector<Finding>& findings, FindingState state) {
   std::vector<Cause> causes;
   for (const Finding& finding : findings) {
-    if (finding.state != state) continue;
+    if (finding.state != state || report::only_a_copy_can_tell(finding)) continue;
     if (std::find(causes.begin(), causes.end(), finding.cause) == causes.end())
       causes.push_back(finding.cause);
   }
@@ -45,17 +45,37 @@ report::CheckRow concluded(report::CheckRow row, std::vector<Finding> findings,
   return row;
 }
 
-}  // namespace
-
-report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Finding> findings,
-                             std::vector<Cause> degraded_causes) {
+report::CheckRow row_of(const StorageRowSubject& subject) {
   report::CheckRow row;
   row.member = Member::storage;
   row.source = subject.writing ? subject.gpu : subject.medium;
   row.target = subject.writing ? subject.medium : subject.gpu;
   row.direction = subject.writing ? "write" : "read";
   row.path = subject.path;
-  return concluded(std::move(row), std::move(findings), std::move(degraded_causes));
+  return row;
+}
+
+}  // namespace
+
+report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Finding> findings,
+                             std::vector<Cause> degraded_causes) {
+  return concluded(row_of(subject), std::move(findings), std::move(degraded_causes));
+}
+
+report::CheckRow missing_path_row(const StorageRowSubject& subject, std::string observed) {
+  report::CheckRow row = row_of(subject);
+  row.state = FindingState::unmet;
+  row.verdict = Verdict::impossible;
+  row.causes = {Cause::storage_not_a_regular_file};
+  row.findings.push_back(
+      {.cause = Cause::storage_not_a_regular_file,
+       .subject = subject.path,
+       .state = FindingState::unmet,
+       .observed = std::move(observed),
+       .needed = subject.writing ? "a directory to write the file into" : "a file to read",
+       .remedy = "look at the spelling; ls -l shows what is there",
+       .source = "stat"});
+  return row;
 }
 
 report::CheckRow peer_row(const std::string& source, const std::string& target,

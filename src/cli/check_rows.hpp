@@ -23,6 +23,11 @@ struct StorageRowSubject {
                                            std::vector<Finding> findings,
                                            std::vector<Cause> degraded_causes);
 
+/// A path that is not there and cannot be read, or lies in a directory that is not there:
+/// `impossible`.
+[[nodiscard]] report::CheckRow missing_path_row(const StorageRowSubject& subject,
+                                                std::string observed);
+
 /// The same for an ordered pair of GPUs.
 [[nodiscard]] report::CheckRow peer_row(const std::string& source, const std::string& target,
                                         std::vector<Finding> findings,

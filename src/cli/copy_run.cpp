@@ -15,6 +15,11 @@ namespace {
 constexpr std::uint64_t default_length_bytes = 256ULL << 20;
 constexpr std::uint64_t look_interval_ns = 100ULL * 1000 * 1000;
 
+bool has_cause(const Receipt& receipt, Cause cause) {
+  const auto end = receipt.causes.begin() + receipt.cause_count;
+  return std::find(receipt.causes.begin(), end, cause) != end;
+}
+
 Problem problem_from(Error error) {
   const int exit_code = error.origin == ErrorOrigin::policy ? exit_refused : exit_error;
   return Problem{std::move(error), exit_code};
@@ -59,9 +64,9 @@ std::optional<Problem> CopyRun::prepare() {
   }
   for (Stop& stop : stops_) {
     if (stop.argument.kind != PlaceArgument::Kind::gpu) continue;
-    const Result<std::uint32_t> gpu = resolve_gpu(session_.machine(), stop.argument.text);
-    if (!gpu.ok()) return Problem{gpu.error()};
-    stop.gpu = *gpu;
+    Attempt<std::uint32_t> gpu = resolve_gpu(session_.machine(), stop.argument.text);
+    if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
+    stop.gpu = std::get<std::uint32_t>(gpu);
   }
   const Stop& first = stops_.front();
   if (first.argument.kind == PlaceArgument::Kind::file) {
@@ -77,6 +82,7 @@ std::optional<Problem> CopyRun::prepare() {
   } else {
     length_bytes_ = arguments_.length_bytes.value_or(default_length_bytes);
   }
+  if (auto problem = try_later_targets()) return problem;
   for (Stop& stop : stops_) {
     if (stop.argument.kind == PlaceArgument::Kind::file) continue;
     if (auto problem = allocate(stop)) return problem;
@@ -87,6 +93,19 @@ std::optional<Problem> CopyRun::prepare() {
     if (!filled.ok()) return problem_from(filled.error());
   }
   return interrupted();
+}
+
+std::optional<Problem> CopyRun::try_later_targets() {
+  for (std::size_t index = 2; index < stops_.size(); ++index) {  // the first hop opens its own
+    const PlaceArgument& place = stops_[index].argument;
+    if (place.kind != PlaceArgument::Kind::file) continue;
+    // In place, a file that is not there yet would stay behind: the directory is tried instead.
+    const bool there = context_.machine.host->storage().status_of(place.text).ok();
+    const FileMode mode = arguments_.in_place && there ? FileMode::in_place : FileMode::replace;
+    const Result<File> file = session_.open_file(place.text, {.mode = mode, .length_bytes = 0});
+    if (!file.ok()) return problem_from(file.error());
+  }
+  return std::nullopt;
 }
 
 std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
@@ -142,17 +161,24 @@ std::optional<Problem> CopyRun::verify(const Hop& hop, report::NamedReceipt& rec
   if (!target.ok()) return problem_from(target.error());
   receipt.verified = *source == *target;
   if (*receipt.verified) return std::nullopt;
+  return Problem{difference(hop, receipt, *source, *target)};
+}
+
+Error CopyRun::difference(const Hop& hop, const report::NamedReceipt& receipt,
+                          const std::string& source, const std::string& target) {
+  const bool changed = has_cause(receipt.receipt, Cause::file_changed);
   const bool kept = hop.target_file.has_value() && !hop.target_file->written_in_place();
-  return Problem{Error{
+  return Error{
       .origin = ErrorOrigin::session,
       .attempted = "compare " + receipt.source + " with " + receipt.target,
+      .cause = changed ? Cause::file_changed : Cause::none,
       .detail =
-          "THE BYTES DIFFER: checksum " + *source + " at the source, " + *target + " at the target",
-      .remedy = kept
-                    ? "the target file is as it was; run it again with --policy staged_only to see "
-                      "whether the direct path is at fault"
-                    : "do not use the target; run it again with --policy staged_only to see "
-                      "whether the direct path is at fault"}};
+          std::string(changed ? "the source changed while it was being read" : "THE BYTES DIFFER") +
+          ": checksum " + source + " at the source, " + target + " at the target",
+      .remedy = std::string(kept ? "the target file is as it was" : "do not use the target") +
+                (changed ? "; run it again when nobody writes to the source"
+                         : "; run it again with --policy staged_only to see whether the direct "
+                           "path is at fault")};
 }
 
 std::optional<Problem> CopyRun::commit(Hop& hop, report::NamedReceipt& receipt) {
@@ -165,6 +191,17 @@ std::optional<Problem> CopyRun::commit(Hop& hop, report::NamedReceipt& receipt) 
 
 Problem CopyRun::problem_of(const Outcome& outcome) const {
   if (auto problem = interrupted()) return *std::move(problem);
+  // The policy admits staging, only there is no memory to stage through: a limit, not a refusal.
+  if (outcome.error->origin == ErrorOrigin::policy &&
+      arguments_.policy != Policy::direct_required &&
+      has_cause(outcome.receipt, Cause::session_pinned_limit)) {
+    return Problem{Error{.origin = ErrorOrigin::session,
+                         .attempted = outcome.error->attempted,
+                         .cause = Cause::session_pinned_limit,
+                         .detail = std::string(cause_row(Cause::session_pinned_limit).sentence),
+                         .remedy = "--pinned-bytes 128MiB, at least as much as --slot-bytes; "
+                                   "ulimit -l shows the limit of locked memory"}};
+  }
   return problem_from(*outcome.error);
 }
 

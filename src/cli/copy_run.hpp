@@ -46,6 +46,8 @@ class CopyRun {
   };
 
   [[nodiscard]] std::optional<Problem> allocate(Stop& stop);
+  /// Whether files of later hops can be written: known before the first hop moves anything.
+  [[nodiscard]] std::optional<Problem> try_later_targets();
   [[nodiscard]] std::optional<Problem> open_ends(std::size_t index, Hop& hop);
   [[nodiscard]] std::optional<Problem> move(std::size_t index);
   [[nodiscard]] Outcome wait_for(Transfer& transfer, const std::string& label);
@@ -55,6 +57,9 @@ class CopyRun {
   void print(const report::NamedReceipt& receipt, const std::optional<report::BusAccount>& account);
   [[nodiscard]] std::optional<Problem> interrupted() const;
   [[nodiscard]] Problem problem_of(const Outcome& outcome) const;
+  /// What to say where the ends differ.
+  [[nodiscard]] static Error difference(const Hop& hop, const report::NamedReceipt& receipt,
+                                        const std::string& source, const std::string& target);
   [[nodiscard]] std::string label_of(std::size_t index) const;
 
   CommandContext& context_;

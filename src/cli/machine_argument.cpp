@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,19 @@ Attempt<Machine> described_machine(const std::string& name, system::Host& live) 
   return std::move(machine).value();
 }
 
+/// A software GPU that a setting left without memory would get a default size, which nobody asked
+/// for. A description that says "not known" is another matter.
+std::optional<Problem> find_gpu_without_memory(const Machine& before, const Machine& after) {
+  for (std::size_t i = 0; i < after.gpus.size(); ++i) {
+    if (after.gpus[i].memory_bytes != 0) continue;
+    if (i < before.gpus.size() && before.gpus[i].memory_bytes == 0) continue;
+    return usage_problem("read --set",
+                         "/gpus/" + std::to_string(i) + "/memory_bytes: a GPU has some memory",
+                         "--set /gpus/" + std::to_string(i) + "/memory_bytes=17179869184");
+  }
+  return std::nullopt;
+}
+
 Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, system::Host& live) {
   Attempt<Machine> described = described_machine(selection.machine.substr(5), live);
   if (auto* problem = std::get_if<Problem>(&described)) return std::move(*problem);
@@ -64,6 +78,8 @@ Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, sy
   }
   Result<Machine> machine = core::apply_settings(std::get<Machine>(described), settings);
   if (!machine.ok()) return Problem{std::move(machine).error(), exit_usage};
+  if (auto problem = find_gpu_without_memory(std::get<Machine>(described), *machine))
+    return std::move(*problem);
   fabric::SoftOptions options;
   options.deterministic = selection.deterministic;
   options.seed = selection.seed.value_or(options.seed);

@@ -11,6 +11,20 @@ bool starts_with(std::string_view text, std::string_view head) {
   return text.substr(0, head.size()) == head;
 }
 
+bool holds_only(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
+}
+
+/// Whether it has the form of a number, a UUID or a bus address: then it depends on the machine.
+bool may_name_gpu(std::string_view name) {
+  if (starts_with(name, "gpu:")) name.remove_prefix(4);
+  if (holds_only(name, "0123456789")) return true;
+  for (const std::string_view head : {"GPU-", "gpu-", "MIG-", "mig-"}) {
+    if (starts_with(name, head)) return true;
+  }
+  return name.find(':') != std::string_view::npos && holds_only(name, "0123456789abcdefABCDEF:.");
+}
+
 }  // namespace
 
 Result<PlaceArgument> parse_place(std::string_view text) {
@@ -30,31 +44,39 @@ Result<PlaceArgument> parse_place(std::string_view text) {
     if (text.size() == 5) return wrong("it names no file", "file:PATH");
     return PlaceArgument{PlaceArgument::Kind::file, std::string(text.substr(5))};
   }
-  for (const std::string_view unbuilt : {"rdma://", "nvme:"}) {
+  if (text == "-") {
+    return wrong("standard input and output are no places: a stream has no length and no place",
+                 "name a file, or ./- for one that is called so");
+  }
+  for (const std::string_view unbuilt : {"nic:", "drive:", "rdma:", "nvme:"}) {
     if (!starts_with(text, unbuilt)) continue;
-    return wrong("places of this kind are not built yet",
+    return wrong("places of this kind are not supported yet",
                  "a file, gpu:N or host; a file of that name is ./" + std::string(text));
   }
   return PlaceArgument{PlaceArgument::Kind::file, std::string(text)};
 }
 
-Result<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name) {
+Attempt<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name) {
+  const std::string attempted = "find " + std::string(name);
+  const Result<DeviceRef> device = device_from_name(machine, name);
+  if (device.ok() && device->kind == DeviceRef::Kind::gpu) return std::uint32_t{device->index};
+  if (!may_name_gpu(name)) {
+    return usage_problem(attempted, "that is neither a number nor a UUID nor a bus address",
+                         "gpu:0, gpu:UUID or gpu:BDF; nobounce topo shows them");
+  }
   if (machine.gpus.empty()) {
-    return Error{
-        .origin = ErrorOrigin::input,
-        .attempted = "find " + std::string(name),
-        .cause = Cause::machine_no_gpu,
-        .remedy = "--machine soft:workstation runs the same command on a software machine"};
+    return Problem{
+        Error{.origin = ErrorOrigin::input,
+              .attempted = attempted,
+              .cause = Cause::machine_no_gpu,
+              .detail = "machine " + machine.name + " has no GPU",
+              .remedy = "--machine soft:workstation runs the same command on a software machine"}};
   }
-  Result<DeviceRef> device = device_from_name(machine, name);
-  if (!device.ok()) return std::move(device).error();
-  if (device->kind != DeviceRef::Kind::gpu) {
-    return Error{.origin = ErrorOrigin::input,
-                 .attempted = "find " + std::string(name),
-                 .detail = "it is no GPU",
-                 .remedy = "gpu:0 to gpu:" + std::to_string(machine.gpus.size() - 1)};
-  }
-  return device->index;
+  if (!device.ok()) return Problem{device.error()};
+  return Problem{Error{.origin = ErrorOrigin::input,
+                       .attempted = attempted,
+                       .detail = "it is no GPU",
+                       .remedy = "gpu:0 to gpu:" + std::to_string(machine.gpus.size() - 1)}};
 }
 
 }  // namespace nobounce::cli

@@ -7,6 +7,7 @@
 
 #include <nobounce/machine.hpp>
 #include <nobounce/result.hpp>
+#include "cli/exit_code.hpp"
 
 namespace nobounce::cli {
 
@@ -16,12 +17,12 @@ struct PlaceArgument {
   std::string text;  ///< of a file its path, of a GPU `gpu:N`, `gpu:UUID` or `gpu:BDF`
 };
 
-/// `file:PATH`, `gpu:...`, `host`; anything else is a path. Origin input for kinds of places that
-/// are not built yet.
+/// `file:PATH`, `gpu:...`, `host`; anything else is a path. Origin input for `-` and for kinds of
+/// places that are not supported yet.
 [[nodiscard]] Result<PlaceArgument> parse_place(std::string_view text);
 
 /// The index of a GPU place on this machine. Without any GPU: cause machine.no_gpu. The error names
-/// what exists.
-[[nodiscard]] Result<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name);
+/// what exists. What can be no name of a GPU on any machine is a usage error.
+[[nodiscard]] Attempt<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name);
 
 }  // namespace nobounce::cli

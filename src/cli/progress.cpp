@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "report/quantity.hpp"
+#include "report/style.hpp"
 
 namespace nobounce::cli {
 
@@ -28,7 +29,7 @@ std::string progress_bar(std::uint64_t done_bytes, std::uint64_t total_bytes) {
 }
 
 Progress::Progress(Console& console, std::string label, std::uint64_t total_bytes)
-    : console_(console), label_(std::move(label)), total_bytes_(total_bytes) {}
+    : console_(console), label_(report::visible(label)), total_bytes_(total_bytes) {}
 
 Progress::~Progress() {
   if (shown_) console_.progress_text(wipe_line);

@@ -51,6 +51,7 @@ Problem no_gpu() {
       Error{.origin = ErrorOrigin::input,
             .attempted = "prove how bytes travel",
             .cause = Cause::machine_no_gpu,
+            .detail = "no GPU was found on this machine",
             .remedy = "--machine soft:workstation runs the same command on a software machine"}};
 }
 

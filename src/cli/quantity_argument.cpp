@@ -67,6 +67,19 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   return wrong(text, "\"" + std::string(name) + "\" is no unit of bytes", size_remedy);
 }
 
+Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t most) {
+  const std::string remedy = "write a whole number from 0 to " + std::to_string(most);
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  const bool digits = !text.empty() && is_digit(text.front()) && parsed.ptr == end;
+  if (!digits) return wrong(text, "not a number without a sign", remedy.c_str());
+  if (parsed.ec != std::errc() || number > most) {
+    return wrong(text, "the number is too large", remedy.c_str());
+  }
+  return number;
+}
+
 Result<std::uint64_t> parse_seconds(std::string_view text) {
   constexpr std::uint64_t nanoseconds = 1000ULL * 1000 * 1000;
   constexpr std::uint64_t seconds_max = 100ULL * 365 * 24 * 3600;

@@ -12,6 +12,9 @@ namespace nobounce::cli {
 /// fractions, no signs, no bare K, M, G. Origin input.
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
 
+/// Digits only, at most `most`. Origin input.
+[[nodiscard]] Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t most);
+
 /// Seconds: `30`, `0.5`. More than zero. In nanoseconds. Origin input.
 [[nodiscard]] Result<std::uint64_t> parse_seconds(std::string_view text);
 

@@ -81,7 +81,7 @@ TEST(Check, FindsTheWorkstationInOrder) {
   const core::Json report = document_of(ran);
   EXPECT_EQ(schema_violations(report), "");
   const core::JsonArray& rows = *report.find("rows")->as_array();
-  EXPECT_EQ(rows.size(), 4U);  // two GPUs, one mount, reads and writes
+  EXPECT_EQ(rows.size(), 6U);  // two GPUs, one mount, reads and writes; and the pairs of GPUs
   for (const core::Json& row : rows)
     EXPECT_EQ(text_at(row, "/verdict"), "direct") << core::dump_json(row);
 }
@@ -122,7 +122,7 @@ TEST(Check, JudgesOnePathForOneGpu) {
   EXPECT_EQ(text_at(report, "/rows/0/target"), "gpu:1");
   EXPECT_EQ(text_at(report, "/rows/1/direction"), "write");
   const Ran future = run_soft({"check", "--json", "--path", folder.file("not-yet")});
-  EXPECT_EQ(future.exit_code, 0) << future.out;
+  EXPECT_EQ(future.exit_code, 1) << future.out;  // nothing is there to read
   const Ran directory = run_soft({"check", "--json", "--path", folder.path().string()});
   EXPECT_EQ(directory.exit_code, 0) << directory.out;
 }

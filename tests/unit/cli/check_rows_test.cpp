@@ -73,5 +73,21 @@ TEST(CheckExitCode, IsThatOfTheWorstRow) {
   EXPECT_EQ(check_exit_code({staged, no_gpu_row(), unknown}), 1);
 }
 
+TEST(PeerRows, AreNotUnknownForWhatOnlyACopyCanTell) {
+  const Finding untried{.cause = Cause::p2p_peer_access_not_enabled,
+                        .subject = "gpu:0 -> gpu:1",
+                        .state = FindingState::unknown};
+  const report::CheckRow row = peer_row("gpu:0", "gpu:1", {untried}, {});
+  EXPECT_EQ(row.verdict, Verdict::direct);
+  EXPECT_EQ(row.state, FindingState::met);
+  EXPECT_EQ(row.findings.size(), 1U);
+  Finding other = untried;
+  other.cause = Cause::machine_acs_redirect;
+  EXPECT_EQ(peer_row("gpu:0", "gpu:1", {untried, other}, {}).verdict, Verdict::unknown);
+  Finding refused = untried;
+  refused.state = FindingState::unmet;
+  EXPECT_EQ(peer_row("gpu:0", "gpu:1", {refused}, {}).verdict, Verdict::staged);
+}
+
 }  // namespace
 }  // namespace nobounce::cli
