@@ -22,7 +22,7 @@ struct LedgerSnapshot {
   std::uint64_t staged_under_preferred = 0;  ///< transfers that staged although direct was preferred
   CarriageBytes bytes;
   std::array<CarriageBytes, 5> bytes_by_member{};  ///< indexed by Member
-  std::uint64_t pinned_bytes = 0;            ///< bounce memory held now
+  std::uint64_t pinned_bytes = 0;  ///< most bounce memory that one transfer has used
   Cause last_cause = Cause::none;            ///< of the last transfer that was not direct
 };
 

@@ -50,6 +50,7 @@ class StorageOfMachine : public SoftStorage {
   Result<FileStatus> status(FileHandle file) override;
   Result<FileStatus> status_of(std::string_view path) override;
   Result<std::string> real_path(std::string_view path) override { return live_->real_path(path); }
+  bool is_symbolic_link(std::string_view path) override { return live_->is_symbolic_link(path); }
   Result<std::size_t> read(FileHandle file, std::byte* target, std::size_t length_bytes,
                            FileOffset offset) override;
   Result<std::size_t> write(FileHandle file, const std::byte* source, std::size_t length_bytes,

@@ -16,6 +16,7 @@ struct FileEntry {
   system::OpenFile open;
   core::StorageFileFacts facts;
   std::uint64_t length_bytes = 0;
+  std::int64_t modified_ns = 0;  ///< when it was opened, to notice a source that changes
   bool written_in_place = false;
   bool writable = false;
 };

@@ -94,6 +94,21 @@ std::string temporary_name(SessionState& state, const std::string& final_path) {
   return directory + "." + base + suffix;
 }
 
+/// Files of /proc report no size and have content all the same: nothing would be copied, with
+/// success.
+Status check_size(system::Storage& storage, std::string_view path, system::FileHandle file,
+                  std::uint64_t size) {
+  if (size != 0) return {};
+  std::byte first;
+  const Result<std::size_t> got = storage.read(file, &first, 1, FileOffset{0});
+  if (!got.ok() || *got == 0) return {};
+  return Error{.origin = ErrorOrigin::input,
+               .attempted = "open " + std::string(path) + " for reading",
+               .cause = Cause::storage_not_a_regular_file,
+               .detail = "it reports a size of 0 but has content, as files of the kernel do",
+               .remedy = "copy it to an ordinary file first: cat " + std::string(path) + " > FILE"};
+}
+
 /// Space first, so that a full disk is known before a byte moves; then the size.
 Status reserve(system::Storage& storage, system::FileHandle file, std::uint64_t length_bytes,
                bool set_size) {
@@ -112,6 +127,12 @@ Result<std::string> final_path_of(system::Storage& storage, std::string_view pat
   Result<std::string> real = storage.real_path(path);
   if (real.ok()) return real;
   if (real.error().code != errno_not_found) return real;
+  if (storage.is_symbolic_link(path)) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "open " + std::string(path) + " for writing",
+                 .detail = "it is a symbolic link that leads nowhere",
+                 .remedy = "remove the link, or make what it leads to"};
+  }
   return std::string(path);
 }
 
@@ -191,6 +212,9 @@ Result<File> Session::open_file(std::string_view path, const FileOptions& option
     if (!status.ok()) return std::move(status).error();
     if (status->type != system::FileType::regular) return wrong_type(path, status->type, "reading");
     entry.length_bytes = status->size_bytes;
+    entry.modified_ns = status->modified_ns;
+    if (Status sized = check_size(storage, path, *opened, status->size_bytes); !sized.ok())
+      return sized.error();
   }
   const std::string& opened_path = guard.temporary.empty() ? final_path : guard.temporary;
   Result<system::FileHandle> direct = storage.open(

@@ -8,6 +8,7 @@
 #include "preconditions/read_facts.hpp"
 #include "route/choose.hpp"
 #include "session/candidates.hpp"
+#include "session/links.hpp"
 
 namespace nobounce::session {
 namespace {
@@ -104,14 +105,17 @@ Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, con
   } else if ((source_gpu != nullptr) != (target_gpu != nullptr)) {
     request.candidates.push_back(
         assessed(state, ProviderKind::host, Carriage::direct, source, target));
-    request.direct_link = Link::host_bridge;
+    request.direct_link = straight_link(state, source, target);
   } else {
     request.candidates.push_back(no_direct_candidate(state, source, target));
   }
   request.candidates.push_back(
       assessed(state, ProviderKind::staged, Carriage::staged, source, target));
-  return TransferPlan{route::choose_route(request), device_of(state, source),
-                      device_of(state, target)};
+  request.staged_link = staged_link(state, source, target);
+  return TransferPlan{.route = route::choose_route(request),
+                      .source = device_of(state, source),
+                      .target = device_of(state, target),
+                      .staged_link = request.staged_link};
 }
 
 }  // namespace nobounce::session

@@ -10,6 +10,8 @@ struct TransferPlan {
   Route route;
   DeviceRef source;
   DeviceRef target;
+  Link staged_link =
+      Link::none;  ///< also where the route is direct: a failed piece is moved that way
 };
 
 /// Moves nothing. Origin input for places that do not exist or do not match.

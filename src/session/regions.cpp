@@ -107,7 +107,13 @@ RegionState::~RegionState() {
     if (session.providers.peer != nullptr) session.providers.peer->detach({place, kind});
     if (owns_gpu) free_gpu(session, *gpu);
   }
-  if (owned_host.address != nullptr) session.host.memory().free(owned_host);
+  if (owned_host.address != nullptr) {
+    {
+      const std::scoped_lock lock(session.regions_mutex);
+      session.host_regions.erase(reinterpret_cast<std::uint64_t>(owned_host.address));
+    }
+    session.host.memory().free(owned_host);
+  }
   --session.handles;
 }
 
@@ -160,6 +166,8 @@ Result<Region> Session::allocate_host(std::uint64_t length_bytes, std::uint32_t 
       *state_, Place{HostMemory{buffer->address, length_bytes}},
       buffer->pinned ? AllocationKind::host_pinned : AllocationKind::host_pageable);
   region->owned_host = *buffer;
+  const std::scoped_lock lock(state_->regions_mutex);
+  state_->host_regions[reinterpret_cast<std::uint64_t>(buffer->address)] = *buffer;
   return Region(std::move(region));
 }
 

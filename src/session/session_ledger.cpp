@@ -77,12 +77,14 @@ void SessionLedger::enter(const Receipt& receipt, bool staged_unasked) {
       break;
   }
   if (staged_unasked) add(page_->staged_under_preferred, 1);
-  const auto member = static_cast<std::size_t>(receipt.member);
-  for (std::size_t i = 0; i < carriage_count; ++i) {
-    if (receipt.bytes.by[i] != 0) add(page_->bytes[member][i], receipt.bytes.by[i]);
-  }
-  if (receipt.pinned_bytes > load(page_->pinned_bytes)) page_->pinned_bytes = receipt.pinned_bytes;
   if (receipt.cause_count > 0) page_->last_cause = static_cast<std::uint64_t>(receipt.causes[0]);
+}
+
+void SessionLedger::arrived(Member member, const CarriageBytes& bytes, std::uint64_t pinned_bytes) {
+  for (std::size_t i = 0; i < carriage_count; ++i) {
+    if (bytes.by[i] != 0) add(page_->bytes[static_cast<std::size_t>(member)][i], bytes.by[i]);
+  }
+  if (pinned_bytes > load(page_->pinned_bytes)) page_->pinned_bytes = pinned_bytes;
 }
 
 LedgerSnapshot snapshot_of(const LedgerPage& page) {

@@ -46,6 +46,8 @@ class SessionLedger {
   SessionLedger& operator=(const SessionLedger&) = delete;
 
   void start();
+  /// Enters bytes as they arrive, so that a long transfer shows while it runs.
+  void arrived(Member member, const CarriageBytes& bytes, std::uint64_t pinned_bytes);
   /// Enters a finished transfer. `staged_unasked`: it staged although the policy preferred direct.
   void enter(const Receipt& receipt, bool staged_unasked);
   [[nodiscard]] LedgerSnapshot snapshot() const;

@@ -74,7 +74,8 @@ struct SessionState {
   std::unique_ptr<SessionLedger> ledger;
 
   std::mutex regions_mutex;
-  std::map<std::uint64_t, RegionEntry> gpu_regions;  ///< by device address
+  std::map<std::uint64_t, RegionEntry> gpu_regions;          ///< by device address
+  std::map<std::uint64_t, system::HostBuffer> host_regions;  ///< allocated ones, by address
   std::mutex attach_mutex;
   std::mutex probe_mutex;  ///< one probe at a time
   std::mutex beliefs_mutex;

@@ -160,8 +160,7 @@ void TransferState_::note_failure(const Pending& pending, const core::Completion
     submit(again);
     return;
   }
-  receipt_.bytes += completion.bytes;
-  arrived_bytes += completion.bytes.total();
+  take(completion);
   if (!first_error_.has_value()) {
     first_error_ = completion.error;
     stop_pending();
@@ -177,10 +176,14 @@ void TransferState_::enforce_policy(const core::Completion& completion) {
   first_error_ =
       Error{.origin = ErrorOrigin::policy,
             .attempted = describe_transfer(session, source, target) + " under direct_required",
-            .cause = completion.cause,
-            .detail = std::to_string(bytes.total() - admitted) +
-                      " bytes arrived, but not on a path that is known to be direct"};
+            .cause = completion.cause};
   stop_pending();
+}
+
+void TransferState_::take(const core::Completion& completion) {
+  receipt_.bytes += completion.bytes;
+  arrived_bytes += completion.bytes.total();
+  session.ledger->arrived(receipt_.member, completion.bytes, completion.pinned_bytes);
 }
 
 void TransferState_::on_completion(const core::Completion& completion) {
@@ -195,12 +198,9 @@ void TransferState_::on_completion(const core::Completion& completion) {
     note_failure(pending, completion);
   } else {
     const bool first = receipt_.bytes.total() == 0;
-    receipt_.bytes += completion.bytes;
-    arrived_bytes += completion.bytes.total();
+    take(completion);
     if (completion.bytes.total() > 0) {
       receipt_.known = first ? completion.known : std::min(receipt_.known, completion.known);
-      if (carried_directly(completion.bytes) || receipt_.link == Link::none)
-        receipt_.link = completion.link;
     }
     receipt_.add_cause(completion.cause);
     enforce_policy(completion);
@@ -220,13 +220,28 @@ void TransferState_::cancel(Cause why) {
   stop_pending();
 }
 
+void TransferState_::note_changed_source() {
+  const auto* range = std::get_if<FileRange>(&source);
+  if (range == nullptr || receipt_.bytes.total() == 0) return;
+  const FileEntry* file = session.files.entry(range->file);
+  const Result<system::FileStatus> now = session.host.storage().status(file->open.buffered);
+  if (now.ok() &&
+      (now->modified_ns != file->modified_ns || now->size_bytes != file->length_bytes)) {
+    receipt_.add_cause(Cause::file_changed);
+  }
+}
+
 void TransferState_::finish() {
   if (done) return;
   const Route& route = plan.route;
   receipt_.elapsed_ns = session.host.clock().now_ns() - receipt_.started_ns;
   const bool direct = carried_directly(receipt_.bytes);
   receipt_.degraded = route.degraded && direct;
-  if (direct && route.link != Link::none) receipt_.link = route.link;
+  // Bytes that were staged in the end, planned or not, went the worse way: the receipt names that.
+  const CarriageBytes& arrived = receipt_.bytes;
+  const bool staged = arrived[Carriage::staged] + arrived[Carriage::unattributed] > 0;
+  if (arrived.total() > 0) receipt_.link = staged ? plan.staged_link : route.link;
+  note_changed_source();
   if (plan.target.kind == DeviceRef::Kind::file) {
     const FileEntry* file = session.files.entry(plan.target.index);
     if (file != nullptr && file->written_in_place) receipt_.add_cause(Cause::file_written_in_place);
@@ -257,6 +272,13 @@ void TransferState_::finish() {
   } else {
     receipt_.state = TransferState::failed;
     check(first_error_.has_value(), "a transfer ended short of its length without an error");
+    if (first_error_->origin == ErrorOrigin::policy) {
+      const std::uint64_t admitted =
+          receipt_.bytes[Carriage::direct] + receipt_.bytes[Carriage::device_bounced];
+      first_error_->detail = std::to_string(receipt_.bytes.total() - admitted) + " of " +
+                             std::to_string(receipt_.bytes.total()) +
+                             " bytes arrived on a path that is not known to be direct";
+    }
     receipt_.add_cause(first_error_->cause);
   }
   staged_unasked_ =

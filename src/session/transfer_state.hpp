@@ -54,6 +54,9 @@ struct TransferState_ : CompletionSink {
   /// path.
   void enforce_policy(const core::Completion& completion);
   void finish();
+  void take(const core::Completion& completion);
+  /// A source file that is not what it was when it was opened is named in the receipt.
+  void note_changed_source();
   void stop_pending();
 
   Receipt receipt_;

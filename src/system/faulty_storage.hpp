@@ -23,6 +23,7 @@ class FaultyStorage final : public Storage {
     if (counter_.fails("storage.status_of")) return counter_.error("storage.status_of");
     return inner_.status_of(path);
   }
+  bool is_symbolic_link(std::string_view path) override { return inner_.is_symbolic_link(path); }
   Result<std::string> real_path(std::string_view path) override {
     if (counter_.fails("storage.real_path")) return counter_.error("storage.real_path");
     return inner_.real_path(path);

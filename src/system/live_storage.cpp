@@ -88,6 +88,10 @@ class LiveStorage final : public Storage {
   Result<FileStatus> status(FileHandle file) override;
   Result<FileStatus> status_of(std::string_view path) override;
   Result<std::string> real_path(std::string_view path) override;
+  bool is_symbolic_link(std::string_view path) override {
+    struct ::stat status {};
+    return ::lstat(std::string(path).c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  }
   Result<std::size_t> read(FileHandle file, std::byte* target, std::size_t length_bytes,
                            FileOffset offset) override;
   Result<std::size_t> write(FileHandle file, const std::byte* source, std::size_t length_bytes,

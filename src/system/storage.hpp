@@ -65,6 +65,8 @@ class Storage {
   [[nodiscard]] virtual Result<FileStatus> status(FileHandle file) = 0;
   [[nodiscard]] virtual Result<FileStatus> status_of(std::string_view path) = 0;  ///< follows links
   [[nodiscard]] virtual Result<std::string> real_path(std::string_view path) = 0;
+  /// Whether the path itself is a symbolic link, also one that leads nowhere.
+  [[nodiscard]] virtual bool is_symbolic_link(std::string_view path) = 0;
 
   /// pread/pwrite: may move fewer bytes than asked; read returns 0 only at the end of the file. EINTR is retried.
   [[nodiscard]] virtual Result<std::size_t> read(FileHandle file, std::byte* target, std::size_t length_bytes,

@@ -87,7 +87,7 @@ constexpr Variant variants[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Machines, ReadBack, ::testing::ValuesIn(variants),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 // One port that differs may be told by the port or by its switch: the paths must agree.
 TEST(ReadBackPorts, RedirectOnTheSamePaths) {
