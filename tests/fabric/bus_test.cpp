@@ -486,6 +486,15 @@ TEST(Vram, DiscardedMemoryReadsAsZeros) {
             BusOutcome::bad_address);
 }
 
+TEST(Vram, AFillOfTheDriversOwnMemoryIsNoBounce) {
+  const auto bus = make_bus(bus_machine());
+  const DevicePointer own = bus->vram_base(0);
+  bus->mark_internal(own, length, true);
+  EXPECT_TRUE(bus->fill_vram(own, 1, length).ok());
+  const Arrivals arrivals = bus->ledger().arrivals(bus->extent_of(End::of(own)), length);
+  EXPECT_EQ(arrivals.bytes[Carriage::direct], length);
+}
+
 TEST(Vram, EightGpusOfEightyGibibytesFit) {
   Machine machine = bus_machine();
   machine.gpus.assign(8, machine.gpus[0]);

@@ -182,6 +182,19 @@ TEST_F(CufileTest, UnalignedRequestsBounceInsideTheGpuInBothDirections) {
   }
 }
 
+TEST_F(CufileTest, TheDriveReadsWholeBlocksForAnUnalignedRequest) {
+  const std::string path = folder.add_file("a", pattern(4 * block));
+  CufileRig rig(built_in("workstation"));
+  const auto handle = rig.must_register(rig.open_file(path));
+  const DevicePointer memory = rig.allocate(block);
+  ASSERT_EQ(rig.read(handle, memory, 2, static_cast<off_t>(2 * block - 1)), 2);
+  std::uint64_t from_media = 0;
+  for (const auto& [flow, moved] : rig.bus->ledger().flows()) {
+    if (flow.source.kind == Space::Kind::media) from_media += moved;
+  }
+  EXPECT_EQ(from_media, 2 * block);
+}
+
 TEST_F(CufileTest, UnregisteredBuffersBounceToo) {
   const auto content = pattern(mebibyte);
   const std::string path = folder.add_file("a", content);

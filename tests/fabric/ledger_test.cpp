@@ -192,6 +192,18 @@ TEST(Ledger, RequestsThatDependOnEachOtherKeepTheirOrder) {
   EXPECT_EQ(ledger.requests().size(), 6u);
 }
 
+TEST(Ledger, NoRequestIsMergedAcrossOneItDependsOn) {
+  Ledger ledger;
+  ledger.record_request(request(drive0, file(7, 0), memory(vram0, 0), 10));
+  ledger.record_request(request(engine0, memory(dram0, 0), memory(vram0, 10), 10));
+  // Adjoins the first, but must stay behind the second, whose bytes it overwrites.
+  ledger.record_request(request(drive0, file(7, 10), memory(vram0, 10), 10));
+  EXPECT_EQ(ledger.requests().size(), 3u);
+  // One that depends on nothing in between is merged.
+  ledger.record_request(request(drive0, file(7, 20), memory(vram0, 20), 10));
+  EXPECT_EQ(ledger.requests().size(), 3u);
+}
+
 TEST(Ledger, ClearingForgetsArrivalsButNotTotals) {
   Ledger ledger;
   ledger.record_request(request(engine0, memory(dram0, 0), memory(vram0, 0), 10));

@@ -54,6 +54,25 @@ TEST(Oracle, FindsAPartInASharedMapping) {
   munmap(shared, length);
 }
 
+TEST(Oracle, FindsAWindowOnceWhereverItLies) {
+  // The sweep reads 4 MiB at a time: a window on either side of such a border, and across it.
+  constexpr std::size_t border = 4u << 20;
+  constexpr std::size_t size = 3 * border;
+  void* shared = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  std::memset(shared, 1, size);
+  auto* bytes = static_cast<std::byte*>(shared);
+  for (const std::size_t at :
+       {border - 64, border - 63, border - 32, border - 1, border, size - 64}) {
+    const auto window = random_payload(64, 5000 + at);
+    std::memcpy(bytes + at, window.data(), window.size());
+    const SweepResult swept = sweep_process(window, {});
+    EXPECT_EQ(swept.windows, 1u);
+    EXPECT_EQ(swept.found, 1u) << "at " << at;
+  }
+  munmap(shared, size);
+}
+
 TEST(Oracle, SaysWhenItCannotTell) {
   const std::vector<std::byte> zeros(length);
   EXPECT_EQ(sweep_process(zeros, {}).windows, 0u);

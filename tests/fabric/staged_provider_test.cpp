@@ -133,8 +133,7 @@ class OverlapCuda : public support::AroundCuda {
 
 TEST(StagedProvider, CopiesToTheGpuOverlap) {
   ProviderBench bench("workstation", seeded(6));
-  OverlapCuda cuda(*bench.soft().cuda().value());
-  bench.host().cuda_table = &cuda;
+  OverlapCuda& cuda = bench.use_cuda<OverlapCuda>();
   {
     const auto provider =
         staged(bench, {.pinned_bytes_max = 8 * slot, .slot_bytes = slot, .readers = 1});
@@ -315,8 +314,7 @@ class HangingCuda : public support::AroundCuda {
 
 TEST(StagedProvider, AHangingCopyEndsItsOperationAfterTheDeadlineButItsSlotIsNotReused) {
   ProviderBench bench("workstation", seeded(15));
-  HangingCuda cuda(*bench.soft().cuda().value());
-  bench.host().cuda_table = &cuda;
+  HangingCuda& cuda = bench.use_cuda<HangingCuda>();
   const auto provider =
       staged(bench, {.pinned_bytes_max = 2 * slot, .slot_bytes = slot, .readers = 1});
   const HostMemory source = bench.plain(slot);
@@ -333,8 +331,7 @@ TEST(StagedProvider, AHangingCopyEndsItsOperationAfterTheDeadlineButItsSlotIsNot
 
 TEST(StagedProvider, ASlotComesBackWhenItsCopyEndsAfterAll) {
   ProviderBench bench("workstation", seeded(16));
-  HangingCuda cuda(*bench.soft().cuda().value());
-  bench.host().cuda_table = &cuda;
+  HangingCuda& cuda = bench.use_cuda<HangingCuda>();
   const auto provider = staged(bench, {.pinned_bytes_max = slot, .slot_bytes = slot, .readers = 1});
   const std::vector<std::byte> payload = random_bytes(slot, 8);
   const HostMemory source = bench.plain(slot);

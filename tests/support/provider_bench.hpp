@@ -61,6 +61,16 @@ class ProviderBench {
   [[nodiscard]] support::CountingMemory& memory() { return *memory_; }
   [[nodiscard]] FileShelf& files() { return files_; }
   [[nodiscard]] const TemporaryDirectory& directory() const { return directory_; }
+  /// From now on CUDA is this table around the machine's own.
+  template <typename Table>
+  Table& use_cuda() {
+    auto table = std::make_unique<Table>(*soft_->cuda().value());
+    Table& used = *table;
+    table_ = std::move(table);
+    host_->cuda_table = &used;
+    return used;
+  }
+
   [[nodiscard]] system::CudaContexts& contexts() {
     if (contexts_ == nullptr) {
       Result<std::unique_ptr<system::CudaContexts>> opened =
@@ -206,6 +216,7 @@ class ProviderBench {
   std::unique_ptr<fabric::SoftHost> soft_;
   std::optional<support::AroundHost> host_;
   std::optional<support::CountingMemory> memory_;
+  std::unique_ptr<system::Cuda> table_;  ///< outlives the contexts that were opened on it
   std::unique_ptr<system::CudaContexts> contexts_;
   FileShelf files_;
   std::vector<system::HostBuffer> buffers_;

@@ -105,7 +105,7 @@ void add_switches(Dice& dice, Machine& machine) {
 Machine random_machine(std::uint64_t seed) {
   Dice dice(seed);
   Machine machine;
-  machine.name = dice.text();
+  machine.name = "m" + dice.text();  // a machine has a name
   machine.kernel = KernelFacts{dice.text(), dice.coin(), dice.coin(), dice.any(IommuMode::unknown)};
   machine.modules = ModuleFacts{dice.coin(), dice.coin(), dice.coin()};
   machine.libcufile = dice.text();
