@@ -1,4 +1,5 @@
-// The one table of causes: stable ids for why something is so. Ids never change meaning; new ones are appended.
+// The one table of causes: stable ids for why something is so. Ids never change meaning; new ones
+// are appended.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace nobounce {
 
-/// A stable cause. The numeric value is internal; the id text (`storage.nvidia_fs_absent`) is the contract.
+/// A stable cause. The numeric value is internal; the id text (`storage.nvidia_fs_absent`) is the
+/// contract.
 enum class Cause : std::uint16_t {
   none = 0,
 #define NOBOUNCE_CAUSE(enumerator, id, member, kind, sentence, remedy) enumerator,

@@ -17,7 +17,8 @@ enum class ErrorOrigin : std::uint8_t {
   cufile,   ///< code is a CUfileOpError (5000 + n)
   policy,   ///< the policy of the transfer refused it; code is 0
   input,    ///< an argument, file or field is wrong; code is 0
-  session,  ///< misuse or state of the session (closed, forked, deadline passed, cancelled); code is 0
+  session,  ///< misuse or state of the session (closed, forked, deadline passed, cancelled); code
+            ///< is 0
   fabric,   ///< the software machine itself refused; code is 0
 };
 
@@ -26,15 +27,16 @@ enum class ErrorOrigin : std::uint8_t {
 struct Error {
   ErrorOrigin origin = ErrorOrigin::session;
   std::int64_t code = 0;
-  std::string attempted;            ///< "open /data/a.bin for reading"
-  Cause cause = Cause::none;        ///< the table's cause, where one fits
-  std::string detail;               ///< what exactly was wrong, in the origin's words; may be empty
-  std::string remedy;               ///< how to go on; empty means the cause's remedy
+  std::string attempted;      ///< "open /data/a.bin for reading"
+  Cause cause = Cause::none;  ///< the table's cause, where one fits
+  std::string detail;         ///< what exactly was wrong, in the origin's words; may be empty
+  std::string remedy;         ///< how to go on; empty means the cause's remedy
 
   bool operator==(const Error&) const = default;
 };
 
-/// One line: `open /data/a.bin for reading: No such file or directory (os 2)`, then the cause id if any.
+/// One line: `open /data/a.bin for reading: No such file or directory (os 2)`, then the cause id if
+/// any.
 [[nodiscard]] std::string to_string(const Error& error);
 
 /// The remedy to show: the error's own, else its cause's, else empty.

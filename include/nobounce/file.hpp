@@ -16,19 +16,22 @@ struct FileState;
 
 enum class FileMode : std::uint8_t {
   read,
-  /// New files and regular single-link files are written under a temporary name in the same directory and renamed by
-  /// commit(); mode, owner and extended attributes of the old file are kept. Anything else is written in place.
+  /// New files and regular single-link files are written under a temporary name in the same
+  /// directory and renamed by commit(); mode, owner and extended attributes of the old file are
+  /// kept. Anything else is written in place.
   replace,
   in_place,  ///< write into the file as it is; created if absent
 };
 
 struct FileOptions {
   FileMode mode = FileMode::read;
-  std::uint64_t length_bytes = 0;  ///< of a file to be written: space is allocated first (ENOSPC before any byte)
+  std::uint64_t length_bytes =
+      0;  ///< of a file to be written: space is allocated first (ENOSPC before any byte)
 };
 
-/// Move-only. A file opened for writing and never committed leaves the old file (or no file) behind, unless it was
-/// written in place. Not for use after its Session. One thread commits; the rest is safe from any thread.
+/// Move-only. A file opened for writing and never committed leaves the old file (or no file)
+/// behind, unless it was written in place. Not for use after its Session. One thread commits; the
+/// rest is safe from any thread.
 class File {
  public:
   explicit File(std::unique_ptr<session::FileState> state);
@@ -43,8 +46,8 @@ class File {
   [[nodiscard]] Place place() const;
   [[nodiscard]] Place place(std::uint64_t offset_bytes, std::uint64_t length_bytes) const;
 
-  /// Syncs the data and renames the file into place; with `durable` syncs the directory too, after which the file
-  /// survives a power cut under its name. For reading files: does nothing.
+  /// Syncs the data and renames the file into place; with `durable` syncs the directory too, after
+  /// which the file survives a power cut under its name. For reading files: does nothing.
   [[nodiscard]] Status commit(bool durable);
 
  private:

@@ -11,7 +11,7 @@ namespace nobounce {
 
 struct Finding {
   Cause cause = Cause::none;  ///< the cause this finding would be if unmet
-  std::string subject;        ///< a device (`gpu:0`), a pair (`drive:nvme0n1 -> gpu:0`) or a file path
+  std::string subject;  ///< a device (`gpu:0`), a pair (`drive:nvme0n1 -> gpu:0`) or a file path
   FindingState state = FindingState::unknown;
   std::string observed;  ///< "kernel module nvidia_fs is not loaded"
   std::string needed;    ///< "nvidia_fs loaded"

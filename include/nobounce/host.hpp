@@ -7,7 +7,8 @@
 
 namespace nobounce {
 
-/// What a host is: the real machine, a software machine, or a recording (judged and reported, moves nothing).
+/// What a host is: the real machine, a software machine, or a recording (judged and reported, moves
+/// nothing).
 enum class HostKind : std::uint8_t { live, soft, recorded };
 [[nodiscard]] std::string_view to_string(HostKind kind);
 

@@ -1,4 +1,5 @@
-// Machine: a plain value that says what a host is made of and what is installed on it (`nobounce.machine/1`).
+// Machine: a plain value that says what a host is made of and what is installed on it
+// (`nobounce.machine/1`).
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,13 @@ namespace nobounce {
 
 enum class IommuMode : std::uint8_t { off, identity, translated, unknown };
 
-/// Access control services of a port, as far as peer traffic cares. `inherit`: as the switch says (ports only).
-/// `redirect`: RR, CR or EC set. `source_validation`: SV alone, harmless. `unknown`: not readable.
+/// Access control services of a port, as far as peer traffic cares. `inherit`: as the switch says
+/// (ports only). `redirect`: RR, CR or EC set. `source_validation`: SV alone, harmless. `unknown`:
+/// not readable.
 enum class AcsMode : std::uint8_t { off, redirect, source_validation, unknown, inherit };
 
-/// Does the host bridge forward peer requests that reach it? `unknown` on machines where nobody can tell.
+/// Does the host bridge forward peer requests that reach it? `unknown` on machines where nobody can
+/// tell.
 enum class PeerForwarding : std::uint8_t { refused, allowed, unknown };
 
 /// NVIDIA's peer status words (`nvidia-smi topo -p2p`).
@@ -62,7 +65,8 @@ struct Parent {
   bool operator==(const Parent&) const = default;
 };
 
-/// A downstream port of a switch: the device below it (`gpu:0`, `nic:0`, `drive:0`, `switch:1`) and its ACS.
+/// A downstream port of a switch: the device below it (`gpu:0`, `nic:0`, `drive:0`, `switch:1`) and
+/// its ACS.
 struct SwitchPort {
   std::string device;
   AcsMode acs = AcsMode::inherit;
@@ -108,8 +112,8 @@ struct Nic {
 
 struct Drive {
   Parent parent;
-  std::string name = "nvme0n1";  ///< the block device's name
-  std::string driver = "nvme";   ///< nvme, virtio_blk, nvme_rdma, dm, md, nfs ...
+  std::string name = "nvme0n1";      ///< the block device's name
+  std::string driver = "nvme";       ///< nvme, virtio_blk, nvme_rdma, dm, md, nfs ...
   bool nvidia_fs_registered = true;  ///< the block driver registered with nvidia-fs
   std::string bdf;
   PcieLink link;
@@ -163,18 +167,20 @@ struct PathPort {
 /// How two devices of one machine are joined over PCIe (and, for two GPUs, NVLink).
 struct Path {
   PathLevel level = PathLevel::sys;
-  std::uint32_t nvlink_count = 0;               ///< links of a GPU pair; `level` is then nvlink
-  PathLevel pcie_level = PathLevel::sys;        ///< the level without NVLink
-  std::vector<PathPort> ports;                  ///< every port a peer request passes, in order
-  std::optional<std::uint32_t> common_switch;   ///< where they meet, if below a host bridge
+  std::uint32_t nvlink_count = 0;              ///< links of a GPU pair; `level` is then nvlink
+  PathLevel pcie_level = PathLevel::sys;       ///< the level without NVLink
+  std::vector<PathPort> ports;                 ///< every port a peer request passes, in order
+  std::optional<std::uint32_t> common_switch;  ///< where they meet, if below a host bridge
   bool crosses_host_bridge = false;
   bool crosses_socket = false;
-  bool redirected = false;                      ///< some port on the path redirects upstream
-  PeerForwarding forwarding = PeerForwarding::refused;  ///< of the host bridges concerned, where they are used
-  Link link = Link::pcie_switch;                ///< what a direct transfer would travel over
+  bool redirected = false;  ///< some port on the path redirects upstream
+  PeerForwarding forwarding =
+      PeerForwarding::refused;    ///< of the host bridges concerned, where they are used
+  Link link = Link::pcie_switch;  ///< what a direct transfer would travel over
 };
 
-/// Checks references, cycles, duplicate names, mounts (`/` exists, drives exist). The error names the JSON pointer.
+/// Checks references, cycles, duplicate names, mounts (`/` exists, drives exist). The error names
+/// the JSON pointer.
 [[nodiscard]] Status validate(const Machine& machine);
 
 /// The path between two devices (gpu, nic, drive, or host = NUMA node). Both must exist: asserts.
@@ -187,7 +193,8 @@ struct Path {
 [[nodiscard]] std::uint32_t numa_of(const Machine& machine, DeviceRef device);
 [[nodiscard]] std::uint32_t socket_of(const Machine& machine, DeviceRef device);
 
-/// The mount that holds an absolute path: the longest mount point that is a path prefix, the later of equals.
+/// The mount that holds an absolute path: the longest mount point that is a path prefix, the later
+/// of equals.
 [[nodiscard]] const Mount* mount_of(const Machine& machine, std::string_view absolute_path);
 
 /// The index of the drive behind a mount, if it has one.

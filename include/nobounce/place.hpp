@@ -24,7 +24,8 @@ struct HostMemory {
   std::uint64_t length_bytes = 0;
 };
 
-/// Bytes of an open file of the session; `file` is the number that Session::open_file gave out (File::id).
+/// Bytes of an open file of the session; `file` is the number that Session::open_file gave out
+/// (File::id).
 struct FileRange {
   std::uint32_t file = 0;
   FileOffset offset;
@@ -50,7 +51,8 @@ using Place = std::variant<GpuMemory, HostMemory, FileRange, BlockRange, RemoteM
 
 [[nodiscard]] std::uint64_t length_bytes(const Place& place);
 
-/// The part of a place that starts `offset_bytes` into it and is `length` long. The part must lie inside: asserts.
+/// The part of a place that starts `offset_bytes` into it and is `length` long. The part must lie
+/// inside: asserts.
 [[nodiscard]] Place part_of(const Place& place, std::uint64_t offset_bytes, std::uint64_t length);
 
 /// The member that a pair of places belongs to; `host` also for pairs without any GPU, and for one
@@ -58,7 +60,16 @@ using Place = std::variant<GpuMemory, HostMemory, FileRange, BlockRange, RemoteM
 [[nodiscard]] Member member_of(const Place& source, const Place& target);
 
 /// The kind of allocation behind a device pointer: peer access and registration depend on it.
-enum class AllocationKind : std::uint8_t { unknown, device, vmm, pool, ipc_import, managed, host_pinned, host_pageable };
+enum class AllocationKind : std::uint8_t {
+  unknown,
+  device,
+  vmm,
+  pool,
+  ipc_import,
+  managed,
+  host_pinned,
+  host_pageable
+};
 
 [[nodiscard]] std::string_view to_string(AllocationKind value);
 

@@ -19,16 +19,17 @@ struct DeviceRef {
 };
 
 /// What happened to one transfer. Trivially copyable, allocates nothing, at most 256 bytes.
-/// On refusal every byte count is zero and `causes` says why; on failure the bytes that did arrive are counted.
+/// On refusal every byte count is zero and `causes` says why; on failure the bytes that did arrive
+/// are counted.
 struct Receipt {
   static constexpr std::size_t causes_max = 8;
 
   std::uint64_t transfer_id = 0;
   std::uint64_t requested_bytes = 0;
-  CarriageBytes bytes;            ///< bytes that arrived, by carriage
-  std::uint64_t started_ns = 0;   ///< session clock (monotonic)
-  std::uint64_t elapsed_ns = 0;   ///< submission to completion; verification lies outside
-  std::uint64_t pinned_bytes = 0; ///< bounce memory in host DRAM that this transfer used, at most
+  CarriageBytes bytes;             ///< bytes that arrived, by carriage
+  std::uint64_t started_ns = 0;    ///< session clock (monotonic)
+  std::uint64_t elapsed_ns = 0;    ///< submission to completion; verification lies outside
+  std::uint64_t pinned_bytes = 0;  ///< bounce memory in host DRAM that this transfer used, at most
   Member member = Member::host;
   TransferState state = TransferState::done;
   Link link = Link::none;
@@ -37,7 +38,7 @@ struct Receipt {
   Policy policy = Policy::direct_preferred;
   Known known = Known::claimed;
   std::uint8_t cause_count = 0;
-  bool durable = false;           ///< the target file and its directory entry were synced before completion
+  bool durable = false;  ///< the target file and its directory entry were synced before completion
   bool software_machine = false;  ///< moved by a software machine: times mean nothing
   bool degraded = false;          ///< direct, but slower than it should be
   std::uint16_t segments = 0;     ///< segments of the route

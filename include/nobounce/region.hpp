@@ -12,9 +12,9 @@ namespace session {
 struct RegionState;
 }
 
-/// Move-only. Owns the registration, and the bytes too when it came from allocate. Keep an adopted address valid until
-/// the Region is destroyed. Destroying it with a transfer in flight, or after its Session, is a programming error and
-/// aborts. Reading accessors is safe from any thread.
+/// Move-only. Owns the registration, and the bytes too when it came from allocate. Keep an adopted
+/// address valid until the Region is destroyed. Destroying it with a transfer in flight, or after
+/// its Session, is a programming error and aborts. Reading accessors is safe from any thread.
 class Region {
  public:
   explicit Region(std::unique_ptr<session::RegionState> state);

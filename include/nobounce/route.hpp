@@ -1,4 +1,5 @@
-// A route: the segments of one transfer, each with its provider, and every candidate that was not taken.
+// A route: the segments of one transfer, each with its provider, and every candidate that was not
+// taken.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct Segment {
   Place source;
   Place target;
   ProviderKind provider = ProviderKind::staged;
-  Carriage expected = Carriage::staged;  ///< what the provider intends; the completion says what happened
+  Carriage expected =
+      Carriage::staged;  ///< what the provider intends; the completion says what happened
 };
 
 /// A provider's answer about a segment or a whole transfer: no score, never a bool alone.
@@ -35,7 +37,7 @@ struct Candidate {
   ProviderKind provider = ProviderKind::staged;
   Carriage carriage = Carriage::staged;
   Assessment assessment;
-  bool degraded = false;  ///< usable, but slower than it should be
+  bool degraded = false;               ///< usable, but slower than it should be
   std::vector<Cause> degraded_causes;  ///< why; empty unless degraded
 };
 
@@ -44,8 +46,8 @@ struct Route {
   Link link = Link::none;
   std::vector<Segment> segments;      ///< empty if refused
   std::vector<Candidate> candidates;  ///< all considered, chosen ones included
-  std::vector<Cause> causes;          ///< why the best carriage was not chosen, or why it is degraded
-  bool refused = false;               ///< the policy admits none of the usable candidates
+  std::vector<Cause> causes;  ///< why the best carriage was not chosen, or why it is degraded
+  bool refused = false;       ///< the policy admits none of the usable candidates
   bool degraded = false;
 };
 

@@ -1,4 +1,5 @@
-// Session: the place where a host's stages are wired together. Opens files, owns memory, transfers, keeps the ledger.
+// Session: the place where a host's stages are wired together. Opens files, owns memory, transfers,
+// keeps the ledger.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +25,25 @@ struct SessionState;
 }
 
 struct SessionOptions {
-  std::uint64_t pinned_bytes_max = 128u << 20;  ///< bounce memory in host DRAM, at most, for the whole session
-  std::uint64_t slot_bytes = 4u << 20;          ///< of one bounce slot; a multiple of 4096
-  std::uint32_t readers = 0;                    ///< workers that read and write files; 0: by the number of CPUs
-  bool rotate_slots = false;  ///< staging uses all of pinned_bytes_max in turn, so that no cache holds its slots
-  bool warn_on_close = true;       ///< one line on stderr when the session staged under direct_preferred
-  bool configure_cufile = true;    ///< give libcufile our private configuration, where we are the first to open it
-  bool publish_ledger = true;      ///< in a shared segment, for `nobounce stat`
+  std::uint64_t pinned_bytes_max =
+      128u << 20;  ///< bounce memory in host DRAM, at most, for the whole session
+  std::uint64_t slot_bytes = 4u << 20;  ///< of one bounce slot; a multiple of 4096
+  std::uint32_t readers = 0;  ///< workers that read and write files; 0: by the number of CPUs
+  bool rotate_slots =
+      false;  ///< staging uses all of pinned_bytes_max in turn, so that no cache holds its slots
+  bool warn_on_close = true;  ///< one line on stderr when the session staged under direct_preferred
+  bool configure_cufile =
+      true;  ///< give libcufile our private configuration, where we are the first to open it
+  bool publish_ledger = true;  ///< in a shared segment, for `nobounce stat`
 };
 
-/// Move-only. Thread-safe: any number of threads may transfer at once. Every Region, File and Transfer must be gone
-/// before it. In a forked child every call answers `session.forked` and touches nothing.
+/// Move-only. Thread-safe: any number of threads may transfer at once. Every Region, File and
+/// Transfer must be gone before it. In a forked child every call answers `session.forked` and
+/// touches nothing.
 class Session {
  public:
-  /// Reads the machine and opens what is there. A machine without GPU opens too; what needs one then answers
-  /// machine.no_gpu. The host must outlive the session.
+  /// Reads the machine and opens what is there. A machine without GPU opens too; what needs one
+  /// then answers machine.no_gpu. The host must outlive the session.
   [[nodiscard]] static Result<Session> open(system::Host& host, const SessionOptions& options = {});
   explicit Session(std::unique_ptr<session::SessionState> state);
   Session(Session&&) noexcept;
@@ -50,25 +55,29 @@ class Session {
 
   /// GPU memory (cuMemAlloc) of machine GPU `gpu`, owned by the region.
   [[nodiscard]] Result<Region> allocate(std::uint32_t gpu, std::uint64_t length_bytes);
-  /// Pinned host memory that the caller may touch, owned by the region; plain memory on a machine without GPU.
+  /// Pinned host memory that the caller may touch, owned by the region; plain memory on a machine
+  /// without GPU.
   [[nodiscard]] Result<Region> allocate_host(std::uint64_t length_bytes, std::uint32_t numa = 0);
   /// Memory that stays the caller's: its kind and GPU are asked of the driver.
   [[nodiscard]] Result<Region> adopt(DevicePointer address, std::uint64_t length_bytes);
   [[nodiscard]] Result<Region> adopt_host(std::byte* address, std::uint64_t length_bytes);
 
-  /// Origin os with the path for what cannot be opened; origin input for directories, FIFOs and devices.
+  /// Origin os with the path for what cannot be opened; origin input for directories, FIFOs and
+  /// devices.
   [[nodiscard]] Result<File> open_file(std::string_view path, const FileOptions& options = {});
 
   /// What would happen: every candidate with its findings, the segments, the causes. Moves nothing.
   [[nodiscard]] Result<Route> plan(const Place& source, const Place& target, Policy policy);
 
   /// Moves length_bytes(source) bytes, which must equal those of the target. Blocks until the end.
-  [[nodiscard]] Outcome transfer(const Place& source, const Place& target, const TransferOptions& options = {});
+  [[nodiscard]] Outcome transfer(const Place& source, const Place& target,
+                                 const TransferOptions& options = {});
   /// The same without waiting. Errors that need no I/O to be seen come back here, with no receipt.
-  [[nodiscard]] Result<Transfer> start(const Place& source, const Place& target, const TransferOptions& options = {});
+  [[nodiscard]] Result<Transfer> start(const Place& source, const Place& target,
+                                       const TransferOptions& options = {});
 
-  /// XXH3 (128 bit, 32 hex digits) of a place's bytes. Files are read with O_DIRECT where possible, GPU memory through
-  /// plain host memory. For verification, outside any receipt.
+  /// XXH3 (128 bit, 32 hex digits) of a place's bytes. Files are read with O_DIRECT where possible,
+  /// GPU memory through plain host memory. For verification, outside any receipt.
   [[nodiscard]] Result<std::string> checksum(const Place& place);
 
   /// Fills a place in memory with the seeded pattern that the command line uses as a source.
@@ -76,11 +85,14 @@ class Session {
 
   /// Enables peer access and answers the pointer that a kernel on `gpu` may dereference to reach a
   /// region of another GPU. Valid as long as the region, and as nobody disables the access. A
-  /// kernel's own stores are in no receipt. Origin cuda where the pair cannot: nothing is staged instead.
+  /// kernel's own stores are in no receipt. Origin cuda where the pair cannot: nothing is staged
+  /// instead.
   [[nodiscard]] Result<DevicePointer> map_peer(const Region& region, std::uint32_t gpu);
 
-  /// The findings for storage between a path (existing, or to be created) and a GPU, in the given direction.
-  [[nodiscard]] Result<std::vector<Finding>> check_storage(std::string_view path, std::uint32_t gpu, bool writing);
+  /// The findings for storage between a path (existing, or to be created) and a GPU, in the given
+  /// direction.
+  [[nodiscard]] Result<std::vector<Finding>> check_storage(std::string_view path, std::uint32_t gpu,
+                                                           bool writing);
 
   [[nodiscard]] LedgerSnapshot ledger() const;
   /// `gpu:0`, `drive:nvme0n1`, `file:/data/a.bin`, `host:0`.
@@ -90,8 +102,9 @@ class Session {
   std::unique_ptr<session::SessionState> state_;
 };
 
-/// The ledgers of all running sessions of this user, or of one process (0: all). Ledgers that a killed process left
-/// behind are shown once as not alive and removed.
-[[nodiscard]] Result<std::vector<LedgerSnapshot>> read_ledgers(system::Host& host, std::uint64_t process_id = 0);
+/// The ledgers of all running sessions of this user, or of one process (0: all). Ledgers that a
+/// killed process left behind are shown once as not alive and removed.
+[[nodiscard]] Result<std::vector<LedgerSnapshot>> read_ledgers(system::Host& host,
+                                                               std::uint64_t process_id = 0);
 
 }  // namespace nobounce

@@ -1,4 +1,5 @@
-// A software machine: GPUs, drives, switches and drivers as a model that keeps a byte ledger. It says what it is.
+// A software machine: GPUs, drives, switches and drivers as a model that keeps a byte ledger. It
+// says what it is.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct SoftwareMachineOptions {
 [[nodiscard]] Result<Machine> software_machine_description(std::string_view name);
 
 /// A running software machine of that description. User files are this machine's real files.
-[[nodiscard]] Result<HostPointer> software_machine(const Machine& machine, const SoftwareMachineOptions& options = {});
+[[nodiscard]] Result<HostPointer> software_machine(const Machine& machine,
+                                                   const SoftwareMachineOptions& options = {});
 
 }  // namespace nobounce

@@ -15,7 +15,8 @@ namespace session {
 struct TransferState_;
 }
 
-/// The end of a transfer: always a receipt, and an error unless it is done. A refusal has origin policy.
+/// The end of a transfer: always a receipt, and an error unless it is done. A refusal has origin
+/// policy.
 struct Outcome {
   Receipt receipt;
   std::optional<Error> error;
@@ -27,7 +28,8 @@ struct TransferOptions {
   std::uint64_t deadline_ns = 0;  ///< from now; 0: none. On passing it the transfer is cancelled
 };
 
-/// Move-only handle. Dropping it cancels the transfer and waits for its end. Safe to use from one thread at a time.
+/// Move-only handle. Dropping it cancels the transfer and waits for its end. Safe to use from one
+/// thread at a time.
 class Transfer {
  public:
   explicit Transfer(std::unique_ptr<session::TransferState_> state);

@@ -24,7 +24,8 @@ struct BusAddress {
   }
 };
 
-/// An address in a device's IOMMU domain; equals a BusAddress only where the IOMMU is off or passes through.
+/// An address in a device's IOMMU domain; equals a BusAddress only where the IOMMU is off or passes
+/// through.
 struct Iova {
   std::uint64_t value = 0;
   constexpr auto operator<=>(const Iova&) const = default;

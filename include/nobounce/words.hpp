@@ -1,4 +1,5 @@
-// The closed vocabularies of the project: how a byte travelled, over what, on whose order, and what we say of it.
+// The closed vocabularies of the project: how a byte travelled, over what, on whose order, and what
+// we say of it.
 #pragma once
 
 #include <array>
@@ -16,10 +17,11 @@ enum class Member : std::uint8_t { host, p2p, rdma, storage, async };
 enum class Carriage : std::uint8_t {
   direct,          ///< crossed no host DRAM but the source's or target's own, and no CPU register
   device_bounced,  ///< direct to the GPU, then one copy inside GPU memory (alignment)
-  in_place,        ///< the GPU's DMA used host pages where they already lay (page cache): no bounce, no CPU copy
-  cpu_mapped,      ///< CPU loads and stores through the BAR
-  staged,          ///< through a bounce buffer in host memory
-  unattributed,    ///< arrived, and nothing can tell how
+  in_place,    ///< the GPU's DMA used host pages where they already lay (page cache): no bounce, no
+               ///< CPU copy
+  cpu_mapped,  ///< CPU loads and stores through the BAR
+  staged,      ///< through a bounce buffer in host memory
+  unattributed,  ///< arrived, and nothing can tell how
 };
 inline constexpr std::size_t carriage_count = 6;
 
@@ -34,7 +36,8 @@ enum class Poster : std::uint8_t { cpu, cpu_proxy, gpu };
 
 /// What the caller admits, per transfer.
 enum class Policy : std::uint8_t {
-  direct_required,   ///< admits `direct` and `device_bounced` only; anything else is refused before a byte moves
+  direct_required,   ///< admits `direct` and `device_bounced` only; anything else is refused before
+                     ///< a byte moves
   direct_preferred,  ///< direct where possible, else staged, and the receipt says so (default)
   staged_only,       ///< always through host memory (for comparison and control runs)
 };
@@ -55,8 +58,8 @@ enum class FindingState : std::uint8_t { met, unmet, unknown };
 /// What a cause rests on: a fact read beforehand, something seen happening, or a measurement.
 enum class CauseKind : std::uint8_t { precondition, observed, measured };
 
-/// Distance of two devices in nvidia-smi's words: same device, one switch, several switches, one host bridge,
-/// one NUMA node, across sockets. `nvlink` is written NVn with n links.
+/// Distance of two devices in nvidia-smi's words: same device, one switch, several switches, one
+/// host bridge, one NUMA node, across sockets. `nvlink` is written NVn with n links.
 enum class PathLevel : std::uint8_t { self, nvlink, pix, pxb, phb, node, sys };
 
 /// How a transfer ended.

@@ -21,12 +21,13 @@ std::size_t line_at(std::string_view text, std::size_t offset) {
 
 Error error_at(std::string_view text, std::string_view name, std::size_t offset,
                std::string message) {
-  return Error{.origin = ErrorOrigin::input,
-               .code = 0,
-               .attempted = name.empty() ? "read JSON" : "read " + std::string(name),
-               .cause = Cause::none,
-               .detail = "line " + std::to_string(line_at(text, offset)) + ": " + std::move(message),
-               .remedy = {}};
+  return Error{
+      .origin = ErrorOrigin::input,
+      .code = 0,
+      .attempted = name.empty() ? "read JSON" : "read " + std::string(name),
+      .cause = Cause::none,
+      .detail = "line " + std::to_string(line_at(text, offset)) + ": " + std::move(message),
+      .remedy = {}};
 }
 
 // An input iterator that leaves its position where events can see it: most SAX events carry none.

@@ -1,5 +1,6 @@
 /// @file
-/// The software machines that travel inside the binary: the files of machines/, embedded by the build.
+/// The software machines that travel inside the binary: the files of machines/, embedded by the
+/// build.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// The byte ledger: every request the bus carried, written by the bus alone, read by tests, witnesses and the demo.
+// The byte ledger: every request the bus carried, written by the bus alone, read by tests,
+// witnesses and the demo.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +35,9 @@ struct Initiator {
 struct Extent {
   Space space;
   std::uint64_t address = 0;
-  std::uint64_t file = 0;      ///< inode of the medium's file; 0 for memory
-  bool internal = false;       ///< memory of the driver's own (a bounce cache inside the GPU, the page cache)
+  std::uint64_t file = 0;  ///< inode of the medium's file; 0 for memory
+  bool internal =
+      false;  ///< memory of the driver's own (a bounce cache inside the GPU, the page cache)
 };
 
 /// One request as it was carried.
@@ -59,8 +61,10 @@ class Ledger {
  public:
   void record_request(const Request& request);
   void record_lost(const Request& request);
-  /// Bytes over a named link or port (`switch:0/gpu:0`), per direction away from the root complex or towards it.
-  void record_link(const std::string& link, std::uint64_t towards_device, std::uint64_t towards_root);
+  /// Bytes over a named link or port (`switch:0/gpu:0`), per direction away from the root complex
+  /// or towards it.
+  void record_link(const std::string& link, std::uint64_t towards_device,
+                   std::uint64_t towards_root);
 
   [[nodiscard]] std::uint64_t dram_read_bytes(std::uint32_t node) const;
   [[nodiscard]] std::uint64_t dram_written_bytes(std::uint32_t node) const;
@@ -86,17 +90,20 @@ class Ledger {
   [[nodiscard]] std::vector<Request> requests() const;
   void clear_requests();
 
-  /// How the bytes that now lie in [address, address + length) of a memory space or file arrived since the last
-  /// clear_requests; a byte that arrived twice counts by its last arrival. From media or peer memory by DMA: direct.
-  /// From the same GPU's internal memory: device_bounced. From DRAM by a copy engine or the CPU: staged, unless the
-  /// DRAM extent is `user_source` (the transfer's own source or target: direct).
+  /// How the bytes that now lie in [address, address + length) of a memory space or file arrived
+  /// since the last clear_requests; a byte that arrived twice counts by its last arrival. From
+  /// media or peer memory by DMA: direct. From the same GPU's internal memory: device_bounced. From
+  /// DRAM by a copy engine or the CPU: staged, unless the DRAM extent is `user_source` (the
+  /// transfer's own source or target: direct).
   [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes) const;
-  [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes, const Extent& user_source,
+  [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes,
+                                  const Extent& user_source,
                                   std::uint64_t source_length_bytes) const;
 
  private:
-  /// What one run of bytes came from, as of its last arrival. `hop`: the bytes lay in a GPU's internal memory before;
-  /// how they got there is known too, so that staging behind a bounce cache is not mistaken for a direct arrival.
+  /// What one run of bytes came from, as of its last arrival. `hop`: the bytes lay in a GPU's
+  /// internal memory before; how they got there is known too, so that staging behind a bounce cache
+  /// is not mistaken for a direct arrival.
   struct Origin {
     Initiator initiator;
     Extent source;  ///< of the first byte of the run
@@ -123,7 +130,8 @@ class Ledger {
   };
 
   [[nodiscard]] static Origin advanced(const Origin& origin, std::uint64_t by);
-  [[nodiscard]] static bool continues(const Run& left, std::uint64_t left_begin, const Piece& right);
+  [[nodiscard]] static bool continues(const Run& left, std::uint64_t left_begin,
+                                      const Piece& right);
   [[nodiscard]] std::vector<Piece> pieces_of(const Request& request) const;
   void place(Runs& runs, const Piece& piece);
   void remember(const Request& request);

@@ -11,8 +11,8 @@
 
 namespace nobounce::fabric {
 
-/// perf_event knows the PMUs uncore_imc_0 .. (one per node, none in a guest) with cas_count_read and
-/// cas_count_write, in MiB since the first call for the event. `live` answers CPU time.
+/// perf_event knows the PMUs uncore_imc_0 .. (one per node, none in a guest) with cas_count_read
+/// and cas_count_write, in MiB since the first call for the event. `live` answers CPU time.
 /// References must outlive the counters.
 [[nodiscard]] std::unique_ptr<system::Counters> make_soft_counters(
     const Ledger& ledger, const Machine& machine, std::unique_ptr<system::Counters> live);

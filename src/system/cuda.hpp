@@ -6,7 +6,8 @@
 
 namespace nobounce::system {
 
-/// Thread-safe as the driver itself is: contexts are per thread. Implementations: LiveCuda, fabric's, FaultyCuda.
+/// Thread-safe as the driver itself is: contexts are per thread. Implementations: LiveCuda,
+/// fabric's, FaultyCuda.
 class Cuda {
  public:
   using CUresult = cuda::CUresult;

@@ -15,7 +15,8 @@ namespace nobounce::system {
 /// Makes a context current for its lifetime and restores what was current before.
 class ContextGuard {
  public:
-  ContextGuard(Cuda& cuda, cuda::CUcontext context) : cuda_(&cuda), status_(cuda.ctx_push_current(context)) {}
+  ContextGuard(Cuda& cuda, cuda::CUcontext context)
+      : cuda_(&cuda), status_(cuda.ctx_push_current(context)) {}
   ~ContextGuard() {
     cuda::CUcontext popped = nullptr;
     if (status_ == cuda::success) (void)cuda_->ctx_pop_current(&popped);
@@ -30,12 +31,14 @@ class ContextGuard {
 };
 
 /// Never creates a context: retains primary ones lazily, releases them when destroyed. Thread-safe.
-/// Machine indices (nvidia-smi order) are mapped to CUDA ordinals by UUID, so CUDA_VISIBLE_DEVICES is honoured.
+/// Machine indices (nvidia-smi order) are mapped to CUDA ordinals by UUID, so CUDA_VISIBLE_DEVICES
+/// is honoured.
 class CudaContexts {
  public:
-  /// Initialises CUDA (cuInit) and reads the devices. Origin cuda, or os where the library is absent;
-  /// cause machine.no_gpu where there is no device.
-  [[nodiscard]] static Result<std::unique_ptr<CudaContexts>> open(Host& host, const Machine& machine);
+  /// Initialises CUDA (cuInit) and reads the devices. Origin cuda, or os where the library is
+  /// absent; cause machine.no_gpu where there is no device.
+  [[nodiscard]] static Result<std::unique_ptr<CudaContexts>> open(Host& host,
+                                                                  const Machine& machine);
   ~CudaContexts();
   CudaContexts(const CudaContexts&) = delete;
   CudaContexts& operator=(const CudaContexts&) = delete;
@@ -54,6 +57,7 @@ class CudaContexts {
 };
 
 /// An Error of origin cuda with the driver's name of the code as detail.
-[[nodiscard]] Error cuda_error(Cuda& cuda, cuda::CUresult code, std::string attempted, Cause cause = Cause::none);
+[[nodiscard]] Error cuda_error(Cuda& cuda, cuda::CUresult code, std::string attempted,
+                               Cause cause = Cause::none);
 
 }  // namespace nobounce::system

@@ -1,5 +1,5 @@
-// Our own minimal declarations of the CUDA driver API's types and constants (cuda.h), so that no toolkit is needed.
-// Compared with the real header in a test where one is installed.
+// Our own minimal declarations of the CUDA driver API's types and constants (cuda.h), so that no
+// toolkit is needed. Compared with the real header in a test where one is installed.
 #pragma once
 
 #include <cstddef>
@@ -67,14 +67,14 @@ inline constexpr int attribute_dma_buf_supported = 124;
 
 // CUpointer_attribute
 inline constexpr int pointer_context = 1;
-inline constexpr int pointer_memory_type = 2;      ///< unsigned: 1 host, 2 device
+inline constexpr int pointer_memory_type = 2;  ///< unsigned: 1 host, 2 device
 inline constexpr int pointer_device_pointer = 3;
 inline constexpr int pointer_host_pointer = 4;
-inline constexpr int pointer_is_managed = 8;       ///< unsigned bool
-inline constexpr int pointer_device_ordinal = 9;   ///< int
+inline constexpr int pointer_is_managed = 8;      ///< unsigned bool
+inline constexpr int pointer_device_ordinal = 9;  ///< int
 inline constexpr int pointer_is_legacy_cuda_ipc_capable = 10;
-inline constexpr int pointer_range_start = 11;     ///< CUdeviceptr
-inline constexpr int pointer_range_size = 12;      ///< size_t
+inline constexpr int pointer_range_start = 11;  ///< CUdeviceptr
+inline constexpr int pointer_range_size = 12;   ///< size_t
 inline constexpr int pointer_mempool_handle = 17;
 inline constexpr unsigned memory_type_host = 1;
 inline constexpr unsigned memory_type_device = 2;

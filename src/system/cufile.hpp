@@ -1,11 +1,13 @@
-// libcufile as a table; the base class is the absent default (5007, or -1 with errno 5007 for read and write).
+// libcufile as a table; the base class is the absent default (5007, or -1 with errno 5007 for read
+// and write).
 #pragma once
 
 #include "system/cufile_types.hpp"
 
 namespace nobounce::system {
 
-/// Thread-safe. read and write return bytes, or -1 with a cuFile code or errno in errno (libcufile 1.15 as recorded).
+/// Thread-safe. read and write return bytes, or -1 with a cuFile code or errno in errno
+/// (libcufile 1.15 as recorded).
 class Cufile {
  public:
   using CUfileError_t = cufile::CUfileError_t;

@@ -1,4 +1,5 @@
-// Our own minimal declarations of libcufile's types and constants (cufile.h of CUDA 13.0), with their layout asserted.
+// Our own minimal declarations of libcufile's types and constants (cufile.h of CUDA 13.0), with
+// their layout asserted.
 #pragma once
 
 #include <sys/types.h>
@@ -46,7 +47,8 @@ struct CUfileOpCounter_t {
 };
 
 struct CUfileStatsLevel1_t {
-  CUfileOpCounter_t read_ops, write_ops, hdl_register_ops, hdl_deregister_ops, buf_register_ops, buf_deregister_ops;
+  CUfileOpCounter_t read_ops, write_ops, hdl_register_ops, hdl_deregister_ops, buf_register_ops,
+      buf_deregister_ops;
   std::uint64_t read_bytes, write_bytes;
   std::uint64_t rest[50];
 };
@@ -60,10 +62,12 @@ struct CUfileStatsLevel2_t {
 struct CUfilePerGpuStats_t {
   char uuid[16];
   std::uint64_t read_bytes, read_bw_bytes_per_sec, read_utilization, read_duration_us;
-  std::uint64_t n_total_reads, n_p2p_reads, n_nvfs_reads, n_posix_reads, n_unaligned_reads, n_dr_reads;
+  std::uint64_t n_total_reads, n_p2p_reads, n_nvfs_reads, n_posix_reads, n_unaligned_reads,
+      n_dr_reads;
   std::uint64_t n_sparse_regions, n_inline_regions, n_reads_err;
   std::uint64_t writes_bytes, write_bw_bytes_per_sec, write_utilization, write_duration_us;
-  std::uint64_t n_total_writes, n_p2p_writes, n_nvfs_writes, n_posix_writes, n_unaligned_writes, n_dr_writes;
+  std::uint64_t n_total_writes, n_p2p_writes, n_nvfs_writes, n_posix_writes, n_unaligned_writes,
+      n_dr_writes;
   std::uint64_t n_writes_err;
   std::uint64_t n_mmap, n_mmap_ok, n_mmap_err, n_mmap_free;
   std::uint64_t reg_bytes;

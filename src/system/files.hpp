@@ -1,4 +1,5 @@
-// Text files and directories of the kernel and the distribution (/sys, /proc, /etc, /run, /dev), under one root.
+// Text files and directories of the kernel and the distribution (/sys, /proc, /etc, /run, /dev),
+// under one root.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace nobounce::system {
 
-/// Paths are absolute as on the host; an implementation may look for them elsewhere (a recording, a software machine).
-/// Thread-safe. For small files: reading is whole and bounded by 16 MiB.
+/// Paths are absolute as on the host; an implementation may look for them elsewhere (a recording, a
+/// software machine). Thread-safe. For small files: reading is whole and bounded by 16 MiB.
 class Files {
  public:
   virtual ~Files() = default;

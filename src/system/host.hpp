@@ -1,4 +1,5 @@
-// Host: the one seam. Everything that touches the world goes through it; all code above is the same everywhere.
+// Host: the one seam. Everything that touches the world goes through it; all code above is the same
+// everywhere.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +42,16 @@ class Environment {
  public:
   virtual ~Environment() = default;
   [[nodiscard]] virtual std::optional<std::string> get(std::string_view name) = 0;
-  /// Refuses (origin session) while the process has more than one thread: getenv elsewhere would race.
+  /// Refuses (origin session) while the process has more than one thread: getenv elsewhere would
+  /// race.
   [[nodiscard]] virtual Status set(std::string_view name, std::string_view value) = 0;
 };
 
 class Process {
  public:
   virtual ~Process() = default;
-  [[nodiscard]] virtual std::uint64_t id() = 0;  ///< getpid, asked anew each time: a child sees its own
+  [[nodiscard]] virtual std::uint64_t
+  id() = 0;  ///< getpid, asked anew each time: a child sees its own
   [[nodiscard]] virtual bool alive(std::uint64_t process_id) = 0;
   [[nodiscard]] virtual std::uint32_t user() = 0;  ///< effective uid
   /// Writes one line to standard error (warnings of a closing session).
@@ -73,8 +76,8 @@ class Host {
   /// The name shown with `software machine` or `recording`; the host name is never used.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  /// The foreign tables. Where the library is absent the error (origin os, ENOENT or what dlopen said) names the file
-  /// it looked for.
+  /// The foreign tables. Where the library is absent the error (origin os, ENOENT or what dlopen
+  /// said) names the file it looked for.
   [[nodiscard]] virtual Result<Cuda*> cuda() = 0;
   [[nodiscard]] virtual Result<Nvml*> nvml() = 0;
   [[nodiscard]] virtual Result<Cufile*> cufile() = 0;

@@ -5,7 +5,8 @@
 
 namespace nobounce::system {
 
-/// Thread-safe. The library must be initialised with init() first; calls before it answer error_uninitialized.
+/// Thread-safe. The library must be initialised with init() first; calls before it answer
+/// error_uninitialized.
 class Nvml {
  public:
   using nvmlReturn_t = nvml::nvmlReturn_t;

@@ -10,9 +10,9 @@ namespace nobounce::system {
 
 struct OpenFile {
   std::uint32_t id = 0;
-  std::string path;                 ///< as shown to the user
-  FileHandle buffered;              ///< without O_DIRECT; always valid
-  FileHandle direct;                ///< with O_DIRECT; invalid where refused
+  std::string path;     ///< as shown to the user
+  FileHandle buffered;  ///< without O_DIRECT; always valid
+  FileHandle direct;    ///< with O_DIRECT; invalid where refused
   FileAccess access = FileAccess::read;
   std::uint32_t direct_io_alignment = 4096;  ///< of offset, length and memory for `direct`
 };

@@ -1,4 +1,5 @@
-// Workers: everything that runs beside the caller. Threads on a live host; one seeded thread on a deterministic one.
+// Workers: everything that runs beside the caller. Threads on a live host; one seeded thread on a
+// deterministic one.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct Step {
   [[nodiscard]] static Step done() { return {Kind::done, 0}; }
 };
 
-/// A state machine. `step` does a bounded piece of work (one blocking read or write at most) and never waits for
-/// another worker by itself: it answers idle instead.
+/// A state machine. `step` does a bounded piece of work (one blocking read or write at most) and
+/// never waits for another worker by itself: it answers idle instead.
 class Worker {
  public:
   virtual ~Worker() = default;
@@ -41,8 +42,9 @@ class Workers {
   virtual void wake(WorkerId id) = 0;
   /// Returns when the worker will never step again. Not callable from its own step.
   virtual void stop(WorkerId id) = 0;
-  /// Waits until `ready()` is true or the clock reaches the deadline (0: no deadline); returns the last `ready()`.
-  /// A deterministic host steps workers, engines and timers meanwhile. `ready` must be cheap and must not wait.
+  /// Waits until `ready()` is true or the clock reaches the deadline (0: no deadline); returns the
+  /// last `ready()`. A deterministic host steps workers, engines and timers meanwhile. `ready` must
+  /// be cheap and must not wait.
   [[nodiscard]] virtual bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) = 0;
   /// Something changed: waiters look again. Cheap.
   virtual void notify() = 0;

@@ -23,6 +23,10 @@ struct Lie {
   Carriage told;  ///< the bucket an honest receipt uses
 };
 
+void PrintTo(const Lie& lie, std::ostream* stream) {
+  *stream << lie.name;
+}
+
 class LyingLibrary : public ::testing::TestWithParam<Lie> {
  protected:
   TemporaryDirectory directory_;

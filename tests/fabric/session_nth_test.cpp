@@ -21,6 +21,10 @@ struct Verb {
   std::function<std::optional<Error>(system::Host&, const TemporaryDirectory&)> run;
 };
 
+void PrintTo(const Verb& verb, std::ostream* stream) {
+  *stream << verb.name;
+}
+
 SessionOptions options() {
   SessionOptions chosen = test::SoftSession::quiet();
   chosen.publish_ledger = true;

@@ -21,6 +21,10 @@ struct PeerCase {
   Link link = Link::none;  ///< of a direct copy
 };
 
+void PrintTo(const PeerCase& tested, std::ostream* stream) {
+  *stream << tested.name;
+}
+
 class PeerPairs : public ::testing::TestWithParam<PeerCase> {};
 
 TEST_P(PeerPairs, CopyAsTheirPathAllowsAndSaySo) {

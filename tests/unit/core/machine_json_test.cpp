@@ -36,8 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadMachine{R"([])", "/: needs an object, not an array"},
         BadMachine{"{\"name\":\"a\",\n\"name\":\"b\"}", "line 2: duplicate key \"name\""},
-        BadMachine{R"({"schema":"nobounce.machine/2"})",
-                   "/schema: needs \"nobounce.machine/1\""},
+        BadMachine{R"({"schema":"nobounce.machine/2"})", "/schema: needs \"nobounce.machine/1\""},
         BadMachine{R"({"schema":1})", "/schema: needs \"nobounce.machine/1\""},
         BadMachine{R"({"gpu":[]})", "/gpu: unknown field, the nearest is /gpus"},
         BadMachine{R"({"gpus":[{},{"bar1":1}]})",
@@ -59,14 +58,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadMachine{R"({"gpus":[{"bar1_bytes":1.5}]})",
                    "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a number "
                    "with a fraction"},
-        BadMachine{
-            R"({"gpus":[{"bar1_bytes":"1GiB"}]})",
-            "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"1GiB\""},
+        BadMachine{R"({"gpus":[{"bar1_bytes":"1GiB"}]})",
+                   "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"1GiB\""},
         BadMachine{R"({"drives":[{"major":4294967296}]})",
                    "/drives/0/major: 4294967296 is more than 4294967295"},
-        BadMachine{
-            R"({"kernel":{"iommu":"on"}})",
-            "/kernel/iommu: needs off, identity, translated or unknown, not a text \"on\""},
+        BadMachine{R"({"kernel":{"iommu":"on"}})",
+                   "/kernel/iommu: needs off, identity, translated or unknown, not a text \"on\""},
         BadMachine{R"({"host_bridges":[{"peer_forwarding":true}]})",
                    "/host_bridges/0/peer_forwarding: needs refused, allowed or unknown, "
                    "not true or false"},
@@ -78,8 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "/gpus/0/parent: needs a parent such as host_bridge:0, switch:1 or "
                    "nic:0, not a text "
                    "\"switch:01\""},
-        BadMachine{R"({"environment":{"A":1}})",
-                   "/environment/A: needs a text, not a number"},
+        BadMachine{R"({"environment":{"A":1}})", "/environment/A: needs a text, not a number"},
         BadMachine{R"({"switches":[{"host_bridge":0,"parent":"switch:0"}]})",
                    "/switches/0: has both host_bridge and parent: one of them, please"}));
 
@@ -103,8 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadMachine{
             R"({"switches":[{"host_bridge":0},{"parent":"switch:2"},{"parent":"switch:1"}]})",
             "/switches/1/parent: the switches above it form a cycle"},
-        BadMachine{R"({"nics":[{"name":"a"},{"name":"a"}]})",
-                   "/nics/1/name: the name a is taken"},
+        BadMachine{R"({"nics":[{"name":"a"},{"name":"a"}]})", "/nics/1/name: the name a is taken"},
         BadMachine{R"({"drives":[{"name":"a"},{"name":"a"}]})",
                    "/drives/1/name: the name a is taken"},
         BadMachine{R"({"drives":[{"name":"../x"}]})",
@@ -145,9 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "/nvlinks/0/target_gpu: joins a GPU with itself"},
         BadMachine{R"({"gpus":[{},{}],"nvlinks":[{"target_gpu":1,"count":0}]})",
                    "/nvlinks/0/count: is zero"},
-        BadMachine{
-            R"({"gpus":[{},{}],"nvlinks":[{"target_gpu":1},{"source_gpu":1}]})",
-            "/nvlinks/1: the pair is listed twice (a link counts in both directions)"}));
+        BadMachine{R"({"gpus":[{},{}],"nvlinks":[{"target_gpu":1},{"source_gpu":1}]})",
+                   "/nvlinks/1: the pair is listed twice (a link counts in both directions)"}));
 
 TEST(MachineJson, SaysWhichFieldWasMeant) {
   const Result<Machine> result = machine_from_text(R"({"mounts":[{"pont":"/"}]})", "m.json");
@@ -162,8 +156,7 @@ TEST(MachineJson, RefusesMoreDevicesThanAReferenceCanName) {
   ASSERT_FALSE(many.ok());
   EXPECT_EQ(many.error().detail, "/gpus: more than 1024 items");
   for (int i = 0; i < 4096; ++i) text += ",{}";
-  EXPECT_EQ(machine_from_text(text + "]}", "m.json").error().detail,
-            "/gpus: more than 4096 items");
+  EXPECT_EQ(machine_from_text(text + "]}", "m.json").error().detail, "/gpus: more than 4096 items");
 }
 
 TEST(MachineJson, AnEmptyDocumentIsAMachineWithoutDevices) {

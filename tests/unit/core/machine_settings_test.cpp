@@ -76,8 +76,7 @@ TEST(Setting, MayPassThroughAMachineThatDoesNotHoldTogether) {
   EXPECT_EQ(to_string(machine.gpus[0].parent), "host_bridge:1");
   const Result<Machine> broken = set(base(), {"/gpus/0/parent=host_bridge:1", "/nics/0/name=x"});
   ASSERT_FALSE(broken.ok());
-  EXPECT_EQ(broken.error().detail,
-            "/gpus/0/parent: host_bridge:1 does not exist, there is 1");
+  EXPECT_EQ(broken.error().detail, "/gpus/0/parent: host_bridge:1 does not exist, there is 1");
 }
 
 struct BadSetting {
@@ -122,12 +121,11 @@ INSTANTIATE_TEST_SUITE_P(
                    "did you mean /switches/0/ports/0/acs?"},
         BadSetting{"/nics/0/name=a", "machine base has no such field, the nearest is /nics",
                    "did you mean /nics?"},
-        BadSetting{
-            "/gpus/0/bar1_bytes=much",
-            "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"much\"",
-            ""},
-        BadSetting{"/gpus/0/parent=switch:9",
-                   "/gpus/0/parent: switch:9 does not exist, there is 1", ""},
+        BadSetting{"/gpus/0/bar1_bytes=much",
+                   "/gpus/0/bar1_bytes: needs a whole number, zero or more, not a text \"much\"",
+                   ""},
+        BadSetting{"/gpus/0/parent=switch:9", "/gpus/0/parent: switch:9 does not exist, there is 1",
+                   ""},
         BadSetting{"/schema=x", "/schema: needs \"nobounce.machine/1\"", ""},
         BadSetting{"/gpus/0={\"bar\":1}",
                    "/gpus/0/bar: unknown field, the nearest is /gpus/0/bar1_bytes",

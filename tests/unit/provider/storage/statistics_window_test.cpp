@@ -78,10 +78,8 @@ TEST(StatisticsWindow, ClaimsNoMoreThanTheVerdictAllows) {
        Cause::storage_unaligned},
       {WindowVerdict::staged, carried(Carriage::staged, 8292), Known::counted,
        Cause::storage_compat_used},
-      {WindowVerdict::mixed, nobody_knows, Known::claimed,
-       Cause::evidence_cufile_statistics_mixed},
-      {WindowVerdict::stuck, nobody_knows, Known::claimed,
-       Cause::evidence_cufile_statistics_stuck},
+      {WindowVerdict::mixed, nobody_knows, Known::claimed, Cause::evidence_cufile_statistics_mixed},
+      {WindowVerdict::stuck, nobody_knows, Known::claimed, Cause::evidence_cufile_statistics_stuck},
       {WindowVerdict::unavailable, nobody_knows, Known::claimed,
        Cause::evidence_cufile_statistics_unavailable},
   };
