@@ -3,7 +3,9 @@
 #include "fabric/oracle.hpp"
 
 #include <gtest/gtest.h>
+
 #include <sys/mman.h>
+#include <algorithm>
 
 #include <cstring>
 
@@ -68,7 +70,12 @@ TEST(Oracle, FindsAWindowOnceWhereverItLies) {
     std::memcpy(bytes + at, window.data(), window.size());
     const SweepResult swept = sweep_process(window, {});
     EXPECT_EQ(swept.windows, 1u);
-    EXPECT_EQ(swept.found, 1u) << "at " << at;
+    // What made the window may have left a copy elsewhere: only the mapping of this test counts.
+    const auto first = reinterpret_cast<std::uint64_t>(bytes);
+    const auto here = std::count_if(swept.hits.begin(), swept.hits.end(), [&](const SweepHit& hit) {
+      return hit.address >= first && hit.address < first + size;
+    });
+    EXPECT_EQ(here, 1) << "at " << at;
   }
   munmap(shared, size);
 }
