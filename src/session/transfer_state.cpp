@@ -43,11 +43,7 @@ bool carried_directly(const CarriageBytes& bytes) {
 
 TransferState_::TransferState_(SessionState& owner, TransferPlan planned, Place from, Place to,
                                const TransferOptions& chosen)
-    : session(owner),
-      plan(std::move(planned)),
-      source(std::move(from)),
-      target(std::move(to)),
-      options(chosen) {
+    : session(owner), plan(std::move(planned)), source(from), target(to), options(chosen) {
   receipt_.transfer_id = session.next_transfer++;
   receipt_.requested_bytes = length_bytes(source);
   receipt_.member = plan.route.member;
