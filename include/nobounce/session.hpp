@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nobounce/batch.hpp>
 #include <nobounce/file.hpp>
 #include <nobounce/finding.hpp>
 #include <nobounce/host.hpp>
@@ -37,9 +39,9 @@ struct SessionOptions {
   bool publish_ledger = true;  ///< in a shared segment, for `nobounce stat`
 };
 
-/// Move-only. Thread-safe: any number of threads may transfer at once. Every Region, File and
-/// Transfer must be gone before it. In a forked child every call answers `session.forked` and
-/// touches nothing.
+/// Move-only. Thread-safe: any number of threads may transfer at once. Every Region, File,
+/// Transfer and Batch must be gone before it. In a forked child every call answers `session.forked`
+/// and touches nothing.
 class Session {
  public:
   /// Reads the machine and opens what is there. A machine without GPU opens too; what needs one
@@ -75,6 +77,10 @@ class Session {
   /// The same without waiting. Errors that need no I/O to be seen come back here, with no receipt.
   [[nodiscard]] Result<Transfer> start(const Place& source, const Place& target,
                                        const TransferOptions& options = {});
+  /// Many at once. What is wrong with one request is that request's outcome and stops no other; an
+  /// error here means that none was started. Planning allocates; moving does not.
+  [[nodiscard]] Result<Batch> start_batch(std::span<const TransferRequest> requests,
+                                          const BatchOptions& options = {});
 
   /// XXH3 (128 bit, 32 hex digits) of a place's bytes. Files are read with O_DIRECT where possible,
   /// GPU memory through plain host memory. For verification, outside any receipt.

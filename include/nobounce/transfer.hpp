@@ -25,11 +25,13 @@ struct Outcome {
 
 struct TransferOptions {
   Policy policy = Policy::direct_preferred;
-  std::uint64_t deadline_ns = 0;  ///< from now; 0: none. On passing it the transfer is cancelled
+  std::uint64_t deadline_ns =
+      0;  ///< from the call; 0: none. On passing it the transfer is cancelled
 };
 
-/// Move-only handle. Dropping it cancels the transfer and waits for its end. Safe to use from one
-/// thread at a time.
+/// Move-only handle. Any number of threads may use it at once, moving and dropping it aside.
+/// Dropping it cancels the transfer and waits for its end; it must be gone before its Session.
+/// In a forked child it answers that nothing has ended, and dropping it touches nothing.
 class Transfer {
  public:
   explicit Transfer(std::unique_ptr<session::TransferState_> state);
@@ -41,7 +43,8 @@ class Transfer {
   [[nodiscard]] const std::optional<Outcome>& poll();
   /// Waits for the end, at most `timeout_ns` (0: no limit). Empty if it is still running then.
   [[nodiscard]] std::optional<Outcome> wait(std::uint64_t timeout_ns = 0);
-  /// Asks it to stop; the outcome still comes and counts the bytes that had arrived.
+  /// Asks it to stop, and returns at once; the outcome still comes (by poll or wait) and counts the
+  /// bytes that had arrived. A transfer that was already complete stays done.
   void cancel();
   /// Bytes that have arrived so far.
   [[nodiscard]] std::uint64_t progress_bytes() const;

@@ -38,6 +38,7 @@ class DeterministicWorkers final : public SoftWorkers {
   }
   void stop(WorkerId id) override { entries_.erase(id); }
   void notify() override {}
+  void give_way() override;
   unsigned concurrency() const override { return 1; }
   bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override {
     return wait_for(ready, deadline_ns, depth_ > 0, "a condition of the caller");
@@ -91,6 +92,13 @@ bool DeterministicWorkers::wait_for(core::FunctionRef<bool()> ready, std::uint64
     clock_.jump_to(next_ns);
   }
   return true;
+}
+
+void DeterministicWorkers::give_way() {
+  const bool engines_only = depth_ > 0;
+  if (step_somebody(engines_only)) return;
+  // Whoever polls lets time pass meanwhile.
+  if (const std::uint64_t next_ns = next_timer(engines_only); next_ns != 0) clock_.jump_to(next_ns);
 }
 
 bool DeterministicWorkers::step_somebody(bool engines_only) {

@@ -82,10 +82,10 @@ struct SessionState {
   std::map<PairKey, Belief> beliefs;
   std::map<std::uint32_t, GpuMemory> probe_memory;  ///< one small buffer per GPU, under probe_mutex
 
-  std::vector<const TransferState_*> running;  ///< under the dispatcher's lock
+  std::vector<TransferState_*> running;  ///< not ended; under the dispatcher's lock
 
   std::atomic<std::uint64_t> next_transfer{1};
-  std::atomic<std::uint64_t> handles{0};  ///< regions, files and transfers alive
+  std::atomic<std::uint64_t> handles{0};  ///< regions, files, transfers and batches alive
 
   [[nodiscard]] bool forked() const { return host.process().id() != process_id; }
 };

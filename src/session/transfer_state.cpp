@@ -41,20 +41,32 @@ bool carried_directly(const CarriageBytes& bytes) {
 
 }  // namespace
 
-TransferState_::TransferState_(SessionState& owner, TransferPlan planned, Place from, Place to,
-                               const TransferOptions& chosen)
-    : session(owner), plan(std::move(planned)), source(from), target(to), options(chosen) {
+TransferState_::TransferState_(SessionState& on, TransferPlan planned, Place from, Place to,
+                               Policy chosen, std::uint64_t deadline, TransferOwner* told)
+    : session(on),
+      plan(std::move(planned)),
+      source(from),
+      target(to),
+      policy(chosen),
+      deadline_ns_(deadline),
+      owner_(told) {
   receipt_.transfer_id = session.next_transfer++;
   receipt_.requested_bytes = length_bytes(source);
   receipt_.member = plan.route.member;
-  receipt_.policy = options.policy;
+  receipt_.policy = policy;
   receipt_.source = plan.source;
   receipt_.target = plan.target;
   receipt_.software_machine = session.host.kind() == HostKind::soft;
   receipt_.segments = static_cast<std::uint16_t>(plan.route.segments.size());
   for (const Cause cause : plan.route.causes) receipt_.add_cause(cause);
-  pending_.reserve(pending_max);
+  // A piece per segment and one more each time that a segment is longer than a piece, at most.
+  pending_.reserve(std::min<std::size_t>(
+      pending_max, plan.route.segments.size() + receipt_.requested_bytes / piece_bytes));
   ++session.handles;
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  session.ledger->start();
+  running_index = session.running.size();
+  session.running.push_back(this);
 }
 
 TransferState_::~TransferState_() {
@@ -68,11 +80,10 @@ TransferState_::~TransferState_() {
 
 void TransferState_::begin() {
   const std::scoped_lock lock(session.dispatcher->mutex());
-  session.ledger->start();
-  session.running.push_back(this);
   receipt_.started_ns = session.host.clock().now_ns();
-  if (options.deadline_ns != 0) deadline_ns_ = receipt_.started_ns + options.deadline_ns;
-  if (plan.route.refused || receipt_.requested_bytes == 0) {
+  if (deadline_ns_ != 0 && receipt_.started_ns >= deadline_ns_ && !cancelled_because_.has_value())
+    cancelled_because_ = Cause::session_deadline_passed;
+  if (plan.route.refused || receipt_.requested_bytes == 0 || cancelled_because_.has_value()) {
     finish();
     return;
   }
@@ -127,8 +138,7 @@ void TransferState_::submit(const Segment& segment) {
 
 bool TransferState_::may_stage_instead(const core::Completion& completion,
                                        const Segment& segment) const {
-  if (segment.provider == ProviderKind::staged || options.policy != Policy::direct_preferred)
-    return false;
+  if (segment.provider == ProviderKind::staged || policy != Policy::direct_preferred) return false;
   switch (completion.error->cause) {
     case Cause::file_shorter_than_expected:
     case Cause::file_changed:
@@ -166,7 +176,7 @@ void TransferState_::note_failure(const Pending& pending, const core::Completion
 void TransferState_::enforce_policy(const core::Completion& completion) {
   const CarriageBytes& bytes = completion.bytes;
   const std::uint64_t admitted = bytes[Carriage::direct] + bytes[Carriage::device_bounced];
-  if (options.policy != Policy::direct_required || admitted == bytes.total()) return;
+  if (policy != Policy::direct_required || admitted == bytes.total()) return;
   if (first_error_.has_value()) return;
   // Too late to refuse: the bytes have moved, and the receipt counts them as what they are.
   first_error_ =
@@ -248,7 +258,7 @@ void TransferState_::finish() {
         receipt_.cause_count > 0 ? receipt_.causes[0] : Cause::policy_direct_required;
     first_error_ = Error{.origin = ErrorOrigin::policy,
                          .attempted = describe_transfer(session, source, target) + " under " +
-                                      std::string(to_string(options.policy)),
+                                      std::string(to_string(policy)),
                          .cause = cause,
                          .detail = std::string(cause_row(cause).sentence)};
   } else if (receipt_.bytes.total() == receipt_.requested_bytes && !first_error_.has_value()) {
@@ -277,13 +287,20 @@ void TransferState_::finish() {
     }
     receipt_.add_cause(first_error_->cause);
   }
-  staged_unasked_ =
-      options.policy == Policy::direct_preferred && receipt_.bytes[Carriage::staged] > 0;
+  staged_unasked_ = policy == Policy::direct_preferred && receipt_.bytes[Carriage::staged] > 0;
   session.ledger->enter(receipt_, staged_unasked_);
-  std::erase(session.running, this);
+  leave_running();
   outcome = Outcome{receipt_, first_error_};
   done = true;
   session.host.workers().notify();
+  if (owner_ != nullptr) owner_->on_end();
+}
+
+void TransferState_::leave_running() {
+  std::vector<TransferState_*>& running = session.running;
+  running[running_index] = running.back();
+  running[running_index]->running_index = running_index;
+  running.pop_back();
 }
 
 bool TransferState_::wait(std::uint64_t deadline_ns) {

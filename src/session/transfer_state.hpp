@@ -13,15 +13,29 @@
 
 namespace nobounce::session {
 
+struct TransferState_;
+
+/// Who else wants to know that a transfer has ended.
+class TransferOwner {
+ public:
+  /// Called once, under the dispatcher's lock: must not wait, may begin other transfers.
+  virtual void on_end() = 0;
+
+ protected:
+  ~TransferOwner() = default;
+};
+
 /// Cuts the route's segments into operations of bounded size, keeps a bounded number of them under
 /// way and gathers their completions into a receipt. All members but `done` and `arrived_bytes` are
 /// guarded by the dispatcher's lock.
 struct TransferState_ : CompletionSink {
-  TransferState_(SessionState& owner, TransferPlan planned, Place from, Place to,
-                 const TransferOptions& chosen);
+  /// Counts as running from here on, so that nobody frees what it will use.
+  TransferState_(SessionState& on, TransferPlan planned, Place from, Place to, Policy chosen,
+                 std::uint64_t deadline, TransferOwner* told = nullptr);
   ~TransferState_() override;
 
-  /// Submits the first operations, or finishes at once (refused, or nothing to move).
+  /// Submits the first operations, or finishes at once (refused, nothing to move, cancelled or
+  /// late).
   void begin();
   void on_completion(const core::Completion& completion) override;
   void cancel(Cause why);
@@ -33,7 +47,8 @@ struct TransferState_ : CompletionSink {
   TransferPlan plan;
   Place source;
   Place target;
-  TransferOptions options;
+  Policy policy;
+  std::size_t running_index = 0;  ///< in the session's list of running transfers
   std::atomic<bool> done{false};
   std::atomic<std::uint64_t> arrived_bytes{0};
   std::optional<Outcome> outcome;
@@ -54,17 +69,19 @@ struct TransferState_ : CompletionSink {
   /// path.
   void enforce_policy(const core::Completion& completion);
   void finish();
+  void leave_running();
   void take(const core::Completion& completion);
   /// A source file that is not what it was when it was opened is named in the receipt.
   void note_changed_source();
   void stop_pending();
 
+  std::uint64_t deadline_ns_;
+  TransferOwner* owner_;
   Receipt receipt_;
   std::optional<Error> first_error_;
   std::vector<Pending> pending_;
   std::size_t segment_index_ = 0;
   std::uint64_t segment_done_bytes_ = 0;
-  std::uint64_t deadline_ns_ = 0;
   std::optional<Cause> cancelled_because_;
   bool direct_given_up_ = false;
   bool staged_unasked_ = false;

@@ -69,6 +69,7 @@ class FaultyWorkers final : public Workers {
   bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override {
     return inner_.wait(ready, deadline_ns);
   }
+  void give_way() override { inner_.give_way(); }
   void notify() override { inner_.notify(); }
   unsigned concurrency() const override { return inner_.concurrency(); }
 

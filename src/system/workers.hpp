@@ -46,6 +46,9 @@ class Workers {
   /// last `ready()`. A deterministic host steps workers, engines and timers meanwhile. `ready` must
   /// be cheap and must not wait.
   [[nodiscard]] virtual bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) = 0;
+  /// For callers that poll instead of waiting: a host whose workers share the caller's thread steps
+  /// one of them. Never blocks.
+  virtual void give_way() {}
   /// Something changed: waiters look again. Cheap.
   virtual void notify() = 0;
   /// How many workers run at once at best (CPUs; 1 on a deterministic host).

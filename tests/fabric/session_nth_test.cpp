@@ -109,6 +109,30 @@ std::optional<Error> cancel(system::Host& host, const TemporaryDirectory& direct
   return std::nullopt;
 }
 
+/// Ends with the first error of a batch of three; the other two end by themselves.
+std::optional<Error> batch(system::Host& host, const TemporaryDirectory& directory) {
+  Result<Session> session = Session::open(host, options());
+  if (!session.ok()) return session.error();
+  Result<File> file = session->open_file(directory.file("source"));
+  if (!file.ok()) return file.error();
+  Result<Region> region = session->allocate(0, 3 * file->length_bytes());
+  if (!region.ok()) return region.error();
+  std::vector<TransferRequest> requests;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    requests.push_back({file->place(),
+                        region->place(i * file->length_bytes(), file->length_bytes()),
+                        i == 1 ? Policy::staged_only : Policy::direct_preferred});
+  }
+  Result<Batch> transfers = session->start_batch(requests, {.at_once = 2});
+  if (!transfers.ok()) return transfers.error();
+  EXPECT_TRUE(transfers->wait());
+  for (std::size_t i = 0; i < transfers->size(); ++i) {
+    if (!transfers->outcome(i)->ok()) return transfers->outcome(i)->error;
+    EXPECT_EQ(transfers->outcome(i)->receipt.bytes.total(), file->length_bytes());
+  }
+  return std::nullopt;
+}
+
 class FailTheNthCall : public ::testing::TestWithParam<Verb> {};
 
 TEST_P(FailTheNthCall, EndsWithAnErrorOrWithoutHarm) {
@@ -170,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
         Verb{"CopyInStaged",
              [](auto& host, auto& dir) { return copy_in(host, dir, Policy::staged_only); }},
         Verb{"CopyOut", copy_out}, Verb{"ThroughHost", through_host}, Verb{"Check", check},
-        Verb{"Cancel", cancel}),
+        Verb{"Cancel", cancel}, Verb{"Batch", batch}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

@@ -45,6 +45,24 @@ TEST(DeterministicWorkers, TheSeedAloneGivesTheOrder) {
   for (const char name : {'a', 'b', 'c'}) EXPECT_NE(order_of(3).find(name), std::string::npos);
 }
 
+TEST(DeterministicWorkers, WhoPollsLetsThemStepAndTimePass) {
+  SoftClock clock;
+  const auto workers = make_deterministic_workers(clock, 1);
+  int steps = 0;
+  FunctionWorker worker([&] { return ++steps, Step::idle_until(clock.now_ns() + 5000); });
+  const Result<WorkerId> id = workers->start(worker, "w");
+  ASSERT_TRUE(id.ok());
+  workers->give_way();
+  EXPECT_EQ(steps, 1);
+  const std::uint64_t before_ns = clock.now_ns();
+  workers->give_way();  // nobody is due: time passes until somebody is
+  workers->give_way();
+  EXPECT_EQ(steps, 2);
+  EXPECT_GE(clock.now_ns(), before_ns + 5000);
+  workers->stop(*id);
+  workers->give_way();  // and with nobody there it returns
+}
+
 TEST(DeterministicWorkers, IdleOnesStepWhenWokenOnly) {
   SoftClock clock;
   const auto workers = make_deterministic_workers(clock, 1);

@@ -1,0 +1,34 @@
+// What comes before a transfer starts: its plan, registered memory, a probed pair; and the outcome
+// of one that never gets that far.
+#pragma once
+
+#include <limits>
+
+#include "session/planner.hpp"
+
+namespace nobounce::session {
+
+/// Plans, registers memory and probes the pair; plans again if the probe failed.
+[[nodiscard]] Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source,
+                                                    const Place& target, Policy policy);
+
+/// The outcome of a transfer that could not even be planned.
+[[nodiscard]] Outcome never_started(SessionState& state, const Place& source, const Place& target,
+                                    Policy policy, Error error);
+
+/// What one poll does for all transfers of a session.
+inline void move_along(const SessionState& state) {
+  if (state.dispatcher->dispatch() == 0) state.host.workers().give_way();
+}
+
+/// The time `from_now_ns` ahead, 0 for none. One that is too far away to be told is the last there
+/// is.
+[[nodiscard]] inline std::uint64_t time_ahead(const SessionState& state,
+                                              std::uint64_t from_now_ns) {
+  if (from_now_ns == 0) return 0;
+  const std::uint64_t now_ns = state.host.clock().now_ns();
+  const std::uint64_t most_ns = std::numeric_limits<std::uint64_t>::max() - now_ns;
+  return now_ns + (from_now_ns < most_ns ? from_now_ns : most_ns);
+}
+
+}  // namespace nobounce::session
