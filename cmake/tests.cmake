@@ -4,6 +4,7 @@
 #   tests/<folder>/*.cpp               <folder>_tests (fabric, system, cli, device, ...), linked with the library
 #   .../*_threads_test.cpp             <executable>_threads, labelled `threads`: also run under TSan
 #   tests/system/doubles/<name>.cpp    shared library <name>.so in the folder NOBOUNCE_DOUBLE_DIR
+#   tests/conformance/*.cpp            nobounce_conformance: the seam's tables, live and soft
 #   tests/examples/*.cpp, examples/*.cpp   one program each, run as a test
 #   tests/fuzz/<name>_fuzz.cpp         fuzz_<name>, only with NOBOUNCE_FUZZ; seeds in tests/fuzz/corpus/<name>/
 #   tests/support/*.hpp                helpers, included as "support/..."
@@ -18,6 +19,20 @@ set(double_folder "${PROJECT_BINARY_DIR}/doubles")
 
 include(GoogleTest)
 add_custom_target(threads_tests)
+# What bench/on_gpu.sh carries to a machine with a GPU, found in the build folder itself.
+add_custom_target(device_kit)
+function(nobounce_carry)
+  foreach(name IN LISTS ARGN)
+    add_dependencies(device_kit ${name})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+    if(NOBOUNCE_STATIC_DEPENDENCIES)
+      target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+    endif()
+  endforeach()
+endfunction()
+if(TARGET nobounce)
+  nobounce_carry(nobounce)
+endif()
 
 # One GoogleTest executable and its tests: nobounce_add_tests(<name> LABELS ... SOURCES ... LINK ...)
 function(nobounce_add_tests name)
@@ -72,7 +87,7 @@ endforeach()
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(folder IN LISTS folders)
   get_filename_component(name "${folder}" NAME)
-  if(NOT IS_DIRECTORY "${folder}" OR name MATCHES "^(unit|support|examples|fuzz)$")
+  if(NOT IS_DIRECTORY "${folder}" OR name MATCHES "^(unit|support|examples|fuzz|conformance)$")
     continue()
   endif()
   nobounce_add_test_folder(${name}_tests "${folder}" ${name} LINK nobounce_library EXCEPT "/doubles/")
@@ -80,6 +95,7 @@ foreach(folder IN LISTS folders)
     include("${folder}/settings.cmake")  # what only this folder's tests need to know
   endif()
 endforeach()
+include("${PROJECT_SOURCE_DIR}/tests/conformance/settings.cmake")  # a program of its own
 foreach(name cli_tests cli_tests_threads)
   if(TARGET ${name} AND TARGET nobounce)
     add_dependencies(${name} nobounce)
