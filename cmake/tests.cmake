@@ -47,6 +47,8 @@ function(nobounce_add_tests name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   gtest_discover_tests(${name}
     TEST_PREFIX "${name}."
+    # Values print as bytes where a type has no printer, and not as the same bytes twice.
+    NO_PRETTY_VALUES
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 120 LABELS "${arg_LABELS}" ENVIRONMENT "NOBOUNCE_BIN=${bin_under_test}")

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nobounce/finding.hpp>
@@ -42,6 +43,16 @@ struct RuntimeLayer {
   std::optional<bool> data_verified;  ///< by the owner of the target
 };
 
+/// What one counter that the mover does not own said, beside the same for the control.
+struct WitnessSlope {
+  std::string witness;            ///< `host_dram`, `gpu_nvlink`, ...
+  bool separates = false;         ///< it can tell direct from staged for this row
+  std::optional<Slope> transfer;  ///< of its unit (bytes, ns, operations) per payload byte
+  std::optional<Slope> control;
+  Cause unreadable = Cause::none;  ///< why there is no value
+  std::string detail;              ///< the same in words
+};
+
 /// Physical layer: slopes against a forced-staged control of the same volumes.
 struct PhysicalLayer {
   PhysicalState state = PhysicalState::unreadable;
@@ -49,15 +60,23 @@ struct PhysicalLayer {
   std::optional<Slope> control_host_dram_bytes;
   std::optional<Slope> cpu_ns;  ///< CPU time per payload byte; empty on a software machine
   std::optional<Slope> control_cpu_ns;
+  std::vector<WitnessSlope> witnesses;  ///< all that were asked, also those that could not be read
   std::vector<std::uint64_t> volumes_bytes;
   Cause unreadable = Cause::none;  ///< why, where unreadable
+
+  [[nodiscard]] const WitnessSlope* of(std::string_view witness) const {
+    for (const WitnessSlope& one : witnesses) {
+      if (one.witness == witness) return &one;
+    }
+    return nullptr;
+  }
 };
 
 /// Would the direct path help? The staged control's bottleneck and the most that direct could win.
 struct Benefit {
   std::string bottleneck;  ///< "host bridge link of gpu:0"
   std::optional<double> speedup_max;
-  bool model = false;  ///< from link widths of a software machine, not measured
+  bool model = false;  ///< from link widths and byte counts of a software machine, not measured
 };
 
 struct ProofRow {

@@ -1,5 +1,6 @@
 // `nobounce prove`: transfers beside control runs, and what independent counters say of both.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "proof/cache_size.hpp"
 #include "proof/prove.hpp"
 #include "report/proof_report.hpp"
+#include "system/counted_host.hpp"
 #include "system/terminal.hpp"
 
 namespace nobounce::cli {
@@ -117,7 +119,10 @@ std::string label_of(const proof::Subject& subject) {
 }
 
 Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) {
-  system::Host& host = *context.machine.host;
+  // What the session does is counted at the seam, beside what it says.
+  const std::unique_ptr<system::CountedHost> counted =
+      system::CountedHost::wrap(*context.machine.host);
+  system::Host& host = *counted;
   Result<Session> session = Session::open(host, session_options(host));
   if (!session.ok()) return Problem{std::move(session).error()};
   if (session->machine().gpus.empty()) return no_gpu();
@@ -125,7 +130,7 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
   if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
   const auto& subjects = std::get<std::vector<proof::Subject>>(chosen);
   const proof::ProveOptions options = prove_options(context, arguments);
-  evidence::Witnesses witnesses(host, session->machine());
+  evidence::Witnesses witnesses(*context.machine.host, counted.get());
   const system::InterruptWatch interrupts;
   Proof proof{.host_kind = context.machine.label.kind, .machine = context.machine.label.name};
   for (std::size_t i = 0; i < subjects.size(); ++i) {

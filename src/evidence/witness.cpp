@@ -18,6 +18,14 @@ constexpr std::array<WitnessRow, witness_count> table{{
      "a payload that NVLink did not carry went another way"},
     {WitnessKind::nvidia_fs, false, false, false, true,
      "it counts operations of every process, and belongs to the mover's own driver"},
+    {WitnessKind::cufile, false, false, false, false,
+     "it counts requests, and belongs to the mover's own library"},
+    {WitnessKind::host_copies, false, false, false, false,
+     "many prove staging; none prove nothing, since libraries and drivers stage behind one call"},
+    {WitnessKind::cpu_touched, false, false, false, false,
+     "the CPU's part of the copies that the session makes itself"},
+    {WitnessKind::seam_calls, false, false, false, false,
+     "the cost of a transfer in calls; it tells nothing of the way the bytes took"},
 }};
 
 }  // namespace
@@ -34,12 +42,38 @@ std::string_view to_string(WitnessKind kind) {
       return "gpu_nvlink";
     case WitnessKind::nvidia_fs:
       return "nvidia_fs";
+    case WitnessKind::cufile:
+      return "cufile";
+    case WitnessKind::host_copies:
+      return "host_copies";
+    case WitnessKind::cpu_touched:
+      return "cpu_touched";
+    case WitnessKind::seam_calls:
+      return "seam_calls";
   }
   return "unknown";
 }
 
 const WitnessRow& witness_row(WitnessKind kind) {
   return table[static_cast<std::size_t>(kind)];
+}
+
+bool separates(WitnessKind kind, Member member, Link link) {
+  const WitnessRow& row = witness_row(kind);
+  if (member == Member::storage) return row.direct_from_staged_storage;
+  if (member != Member::p2p) return false;
+  return link == Link::nvlink ? row.direct_from_staged_peer_nvlink
+                              : row.direct_from_staged_peer_pcie;
+}
+
+WitnessValue moved(const WitnessValue& before, const WitnessValue& after) {
+  if (!before.value.has_value()) return before;
+  if (!after.value.has_value()) return after;
+  if (before.gaps != after.gaps) {
+    return WitnessValue::none(Cause::evidence_gpu_counters_gap,
+                              "the 32-bit counters may have wrapped between two readings");
+  }
+  return WitnessValue::counted(*after.value - *before.value);
 }
 
 }  // namespace nobounce::evidence

@@ -2,25 +2,31 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <nobounce/cause.hpp>
-#include <nobounce/machine.hpp>
+#include <nobounce/words.hpp>
+#include "evidence/link_counters.hpp"
+#include "evidence/witness_value.hpp"
+#include "system/counted_host.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::evidence {
 
 enum class WitnessKind : std::uint8_t {
-  cpu_time,    ///< of this process, ns
-  host_dram,   ///< bytes read and written by all memory controllers, everybody's
-  gpu_pcie,    ///< bytes over all GPUs' PCIe links (NVML 197, 198)
-  gpu_nvlink,  ///< bytes over all GPUs' NVLinks (NVML 138, 139)
-  nvidia_fs,   ///< operations that reached the nvidia-fs driver
+  cpu_time,     ///< of this process, ns
+  host_dram,    ///< bytes read and written by all memory controllers, everybody's
+  gpu_pcie,     ///< bytes over the watched GPUs' PCIe links, both ways (NVML 197, 198)
+  gpu_nvlink,   ///< bytes sent over the watched GPUs' NVLinks (NVML 138)
+  nvidia_fs,    ///< operations that reached the nvidia-fs driver
+  cufile,       ///< requests that libcufile completed on its direct path, in this process
+  host_copies,  ///< bytes that the session itself moved through host memory
+  cpu_touched,  ///< of them by CPU copies
+  seam_calls,   ///< calls that the session made of CUDA, cuFile and the kernel's file I/O
 };
-inline constexpr std::size_t witness_count = 5;
+inline constexpr std::size_t witness_count = 9;
 [[nodiscard]] std::string_view to_string(WitnessKind kind);
 
 /// What a witness can separate. Only a separating witness raises `known` to witnessed.
@@ -34,12 +40,8 @@ struct WitnessRow {
 };
 [[nodiscard]] const WitnessRow& witness_row(WitnessKind kind);
 
-/// One counter's value, or why there is none.
-struct WitnessValue {
-  std::optional<double> value;
-  Cause unreadable = Cause::none;
-  std::string detail;  ///< the error in words, where unreadable
-};
+/// Whether a witness tells direct from staged for that member over that link.
+[[nodiscard]] bool separates(WitnessKind kind, Member member, Link link);
 
 struct WitnessReading {
   std::uint64_t time_ns = 0;
@@ -49,32 +51,26 @@ struct WitnessReading {
   }
 };
 
-/// Reads all witnesses of a host. Creates no context and changes nothing. Not thread-safe (it
-/// unwraps counters).
+/// Reads all witnesses of a host. Creates no context and changes nothing. Not thread-safe.
 class Witnesses {
  public:
-  Witnesses(system::Host& host, const Machine& machine);
+  /// `counted`: the host that the session under proof was opened on, where its calls are counted.
+  /// All must outlive the witnesses.
+  Witnesses(system::Host& host, const system::CountedHost* counted);
+  /// Whose link counters are read, from now on; none: nobody's.
+  void watch(std::vector<std::uint32_t> gpus) { links_.watch(std::move(gpus)); }
   [[nodiscard]] WitnessReading read();
 
  private:
+  [[nodiscard]] WitnessValue read_cpu();
   [[nodiscard]] WitnessValue read_dram();
-  [[nodiscard]] WitnessValue read_fields(unsigned first, unsigned second, double unit_bytes,
-                                         bool wraps, std::uint64_t now_ns);
   [[nodiscard]] WitnessValue read_nvidia_fs();
-
-  /// A counter that wraps at 32 bits, made whole again. Void after a gap in which it may have
-  /// wrapped twice.
-  struct Unwrapped {
-    std::uint64_t last = 0;
-    double total = 0;
-    bool started = false;
-  };
+  [[nodiscard]] WitnessValue read_cufile();
 
   system::Host& host_;
-  const Machine& machine_;
+  const system::CountedHost* counted_;
   std::vector<std::string> dram_pmus_;
-  std::vector<Unwrapped> pcie_;
-  std::uint64_t pcie_read_ns_ = 0;
+  LinkCounters links_;
 };
 
 }  // namespace nobounce::evidence

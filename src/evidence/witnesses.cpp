@@ -1,8 +1,7 @@
 // Reads the witnesses of a host: memory controllers, GPU link counters, the nvidia-fs driver, CPU
 // time.
-#include <charconv>
+#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "evidence/nvidia_fs_counts.hpp"
 #include "evidence/witness.hpp"
@@ -11,27 +10,11 @@ namespace nobounce::evidence {
 namespace {
 
 constexpr double mebibyte = 1024.0 * 1024.0;
-constexpr double kibibyte = 1024.0;
-constexpr std::uint64_t wrap_gap_max_ns =
-    60'000'000;  // 4 GiB pass in 78 ms at 55 GB/s (measured on an H200)
-
-WitnessValue unreadable(Cause cause, std::string detail) {
-  WitnessValue value;
-  value.unreadable = cause;
-  value.detail = std::move(detail);
-  return value;
-}
-
-WitnessValue counted(double number) {
-  WitnessValue value;
-  value.value = number;
-  return value;
-}
 
 }  // namespace
 
-Witnesses::Witnesses(system::Host& host, const Machine& machine) : host_(host), machine_(machine) {
-  pcie_.resize(machine.gpus.size() * 2);
+Witnesses::Witnesses(system::Host& host, const system::CountedHost* counted)
+    : host_(host), counted_(counted), links_(host) {
   Result<std::vector<std::string>> pmus = host.files().list("/sys/bus/event_source/devices");
   if (!pmus.ok()) return;
   for (const std::string& name : *pmus) {
@@ -44,103 +27,89 @@ Witnesses::Witnesses(system::Host& host, const Machine& machine) : host_(host), 
 WitnessReading Witnesses::read() {
   WitnessReading reading;
   reading.time_ns = host_.clock().now_ns();
-  auto& cpu = reading.values[static_cast<std::size_t>(WitnessKind::cpu_time)];
-  if (host_.kind() == HostKind::soft) {
-    cpu = unreadable(Cause::evidence_cpu_time_meaningless,
-                     "a software machine's work is done by this process's CPU");
-  } else if (const Result<std::uint64_t> used = host_.counters().cpu_time_ns(); used.ok()) {
-    cpu = counted(static_cast<double>(*used));
-  } else {
-    cpu = unreadable(Cause::evidence_cpu_time_unreadable, to_string(used.error()));
+  const auto value = [&](WitnessKind kind) -> WitnessValue& {
+    return reading.values[static_cast<std::size_t>(kind)];
+  };
+  value(WitnessKind::cpu_time) = read_cpu();
+  value(WitnessKind::host_dram) = read_dram();
+  value(WitnessKind::gpu_pcie) = links_.pcie_bytes();
+  value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
+  value(WitnessKind::nvidia_fs) = read_nvidia_fs();
+  value(WitnessKind::cufile) = read_cufile();
+  for (const WitnessKind kind :
+       {WitnessKind::host_copies, WitnessKind::cpu_touched, WitnessKind::seam_calls}) {
+    value(kind) =
+        WitnessValue::none(Cause::evidence_seam_not_counted, "the session's host counts no calls");
   }
-  reading.values[static_cast<std::size_t>(WitnessKind::host_dram)] = read_dram();
-  reading.values[static_cast<std::size_t>(WitnessKind::gpu_pcie)] =
-      read_fields(system::nvml::field_pcie_count_tx_bytes, system::nvml::field_pcie_count_rx_bytes,
-                  1, true, reading.time_ns);
-  reading.values[static_cast<std::size_t>(WitnessKind::gpu_nvlink)] =
-      read_fields(system::nvml::field_nvlink_throughput_data_tx,
-                  system::nvml::field_nvlink_throughput_data_rx, kibibyte, false, reading.time_ns);
-  reading.values[static_cast<std::size_t>(WitnessKind::nvidia_fs)] = read_nvidia_fs();
+  if (counted_ == nullptr) return reading;
+  const system::SeamCounts counts = counted_->counts();
+  value(WitnessKind::host_copies) =
+      WitnessValue::counted(static_cast<double>(counts.host_copy_bytes));
+  value(WitnessKind::cpu_touched) =
+      WitnessValue::counted(static_cast<double>(counts.cpu_touched_bytes));
+  value(WitnessKind::seam_calls) = WitnessValue::counted(static_cast<double>(counts.calls));
   return reading;
+}
+
+WitnessValue Witnesses::read_cpu() {
+  if (host_.kind() == HostKind::soft) {
+    return WitnessValue::none(Cause::evidence_cpu_time_meaningless,
+                              "a software machine's work is done by this process's CPU");
+  }
+  const Result<std::uint64_t> used = host_.counters().cpu_time_ns();
+  if (!used.ok())
+    return WitnessValue::none(Cause::evidence_cpu_time_unreadable, to_string(used.error()));
+  return WitnessValue::counted(static_cast<double>(*used));
 }
 
 WitnessValue Witnesses::read_dram() {
   if (dram_pmus_.empty()) {
-    return unreadable(Cause::evidence_dram_counters_absent,
-                      "no uncore_imc device in /sys/bus/event_source/devices");
+    return WitnessValue::none(Cause::evidence_dram_counters_absent,
+                              "no uncore_imc device in /sys/bus/event_source/devices");
   }
   double bytes = 0;
   for (const std::string& pmu : dram_pmus_) {
     for (const char* event : {"cas_count_read", "cas_count_write"}) {
       const Result<double> mebibytes = host_.counters().perf_event(pmu, event);
       if (!mebibytes.ok())
-        return unreadable(Cause::evidence_dram_counters_refused, to_string(mebibytes.error()));
+        return WitnessValue::none(Cause::evidence_dram_counters_refused,
+                                  to_string(mebibytes.error()));
       bytes += *mebibytes * mebibyte;
     }
   }
-  return counted(bytes);
-}
-
-WitnessValue Witnesses::read_fields(unsigned first, unsigned second, double unit_bytes, bool wraps,
-                                    std::uint64_t now_ns) {
-  Result<system::Nvml*> nvml = host_.nvml();
-  if (!nvml.ok())
-    return unreadable(Cause::evidence_gpu_counters_unreadable, to_string(nvml.error()));
-  if (const int code = (*nvml)->init(); code != system::nvml::success) {
-    return unreadable(Cause::evidence_gpu_counters_unreadable,
-                      "nvmlInit answered " + std::to_string(code));
-  }
-  double bytes = 0;
-  bool void_reading = false;
-  for (std::size_t gpu = 0; gpu < machine_.gpus.size(); ++gpu) {
-    system::nvml::nvmlDevice_t device = nullptr;
-    int code = (*nvml)->device_get_handle_by_index(static_cast<unsigned>(gpu), &device);
-    system::nvml::nvmlFieldValue_t fields[2] = {};
-    fields[0].fieldId = first;
-    fields[1].fieldId = second;
-    if (code == system::nvml::success) code = (*nvml)->device_get_field_values(device, 2, fields);
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (code != system::nvml::success || fields[i].nvmlReturn != system::nvml::success) {
-        return unreadable(Cause::evidence_gpu_counters_unreadable,
-                          "NVML field " + std::to_string(fields[i].fieldId) +
-                              " of gpu:" + std::to_string(gpu) + " answered " +
-                              std::to_string(code != 0 ? code : fields[i].nvmlReturn));
-      }
-      const std::uint64_t raw = fields[i].value.ullVal;
-      if (!wraps) {
-        bytes += static_cast<double>(raw) * unit_bytes;
-        continue;
-      }
-      Unwrapped& counter = pcie_[gpu * 2 + i];
-      const auto now = static_cast<std::uint32_t>(raw);
-      if (counter.started) {
-        counter.total += static_cast<double>(
-            static_cast<std::uint32_t>(now - static_cast<std::uint32_t>(counter.last)));
-        void_reading = void_reading || now_ns - pcie_read_ns_ > wrap_gap_max_ns;
-      }
-      counter.started = true;
-      counter.last = now;
-      bytes += counter.total * unit_bytes;
-    }
-  }
-  if (wraps) pcie_read_ns_ = now_ns;
-  if (void_reading && host_.kind() == HostKind::live) {
-    return unreadable(Cause::evidence_gpu_counters_gap,
-                      "the 32-bit counters may have wrapped since the last reading");
-  }
-  return counted(bytes);
+  return WitnessValue::counted(bytes);
 }
 
 WitnessValue Witnesses::read_nvidia_fs() {
   const Result<std::string> text = host_.files().read("/proc/driver/nvidia-fs/stats");
   if (!text.ok())
-    return unreadable(Cause::evidence_nvidia_fs_counters_unavailable, to_string(text.error()));
+    return WitnessValue::none(Cause::evidence_nvidia_fs_counters_unavailable,
+                              to_string(text.error()));
   const std::optional<std::uint64_t> operations = nvidia_fs_operations(*text);
   if (!operations.has_value()) {
-    return unreadable(Cause::evidence_nvidia_fs_counters_unavailable,
-                      "IO stats are disabled (rw_stats_enabled=0)");
+    return WitnessValue::none(Cause::evidence_nvidia_fs_counters_unavailable,
+                              "IO stats are disabled (rw_stats_enabled=0)");
   }
-  return counted(static_cast<double>(*operations));
+  return WitnessValue::counted(static_cast<double>(*operations));
+}
+
+WitnessValue Witnesses::read_cufile() {
+  const Cause cause = Cause::evidence_cufile_statistics_unavailable;
+  const Result<system::Cufile*> cufile = host_.cufile();
+  if (!cufile.ok()) return WitnessValue::none(cause, to_string(cufile.error()));
+  // To ask a library that nobody opened for statistics would open it.
+  if ((*cufile)->use_count() <= 0) return WitnessValue::none(cause, "libcufile is not open");
+  system::cufile::CUfileStatsLevel3_t statistics = {};
+  const system::cufile::CUfileError_t answer = (*cufile)->get_stats_l3(&statistics);
+  if (answer.err != system::cufile::success)
+    return WitnessValue::none(cause, "cuFileGetStatsL3 answered " + std::to_string(answer.err));
+  double direct = 0;
+  for (std::uint32_t i = 0; i < std::min<std::uint32_t>(statistics.num_gpus, 16); ++i) {
+    const system::cufile::CUfilePerGpuStats_t& gpu = statistics.per_gpu_stats[i];
+    direct += static_cast<double>(gpu.n_p2p_reads + gpu.n_nvfs_reads + gpu.n_p2p_writes +
+                                  gpu.n_nvfs_writes);
+  }
+  return WitnessValue::counted(direct);
 }
 
 }  // namespace nobounce::evidence

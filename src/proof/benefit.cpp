@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "proof/prove.hpp"
+#include "proof/benefit.hpp"
 
 namespace nobounce::proof {
 namespace {
@@ -25,13 +25,18 @@ constexpr double nvlink_gigabytes_per_link = 25;  // NVLink 3 and 4, one directi
 struct Leg {
   std::string name;
   double gigabytes = 0;
+  double bytes_per_byte = 1;  ///< that the leg carries for each payload byte
+
+  [[nodiscard]] double payload_gigabytes() const { return gigabytes / bytes_per_byte; }
 };
 
 /// The slowest leg with a known rate; a pipeline is as fast as that.
 const Leg* slowest(const std::vector<Leg>& legs) {
   const Leg* found = nullptr;
   for (const Leg& leg : legs) {
-    if (leg.gigabytes > 0 && (found == nullptr || leg.gigabytes < found->gigabytes)) found = &leg;
+    if (leg.gigabytes > 0 &&
+        (found == nullptr || leg.payload_gigabytes() < found->payload_gigabytes()))
+      found = &leg;
   }
   return found;
 }
@@ -42,7 +47,8 @@ Leg gpu_leg(const Machine& machine, std::uint32_t gpu) {
 
 }  // namespace
 
-Benefit model_benefit(const Machine& machine, const Subject& subject) {
+Benefit model_benefit(const Machine& machine, const Subject& subject,
+                      const PhysicalLayer* counted) {
   std::vector<Leg> staged;
   std::vector<Leg> direct;
   if (subject.member == Member::p2p) {
@@ -62,6 +68,13 @@ Benefit model_benefit(const Machine& machine, const Subject& subject) {
     }
     direct = staged;
   }
+  // The counters see both GPUs of a pair: each link carries its half.
+  const double ends = subject.member == Member::p2p ? 2 : 1;
+  const WitnessSlope* pcie = counted == nullptr ? nullptr : counted->of("gpu_pcie");
+  if (pcie != nullptr && pcie->control.has_value() && pcie->control->per_byte > 0) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(ends); ++i)
+      staged[i].bytes_per_byte = pcie->control->per_byte / ends;
+  }
   Benefit benefit;
   benefit.model = true;
   const Leg* control = slowest(staged);
@@ -71,7 +84,7 @@ Benefit model_benefit(const Machine& machine, const Subject& subject) {
     return benefit;
   }
   benefit.bottleneck = control->name;
-  benefit.speedup_max = transfer->gigabytes / control->gigabytes;
+  benefit.speedup_max = transfer->payload_gigabytes() / control->payload_gigabytes();
   return benefit;
 }
 

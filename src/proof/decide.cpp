@@ -2,7 +2,12 @@
 #include "proof/decide.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
+
+#include "evidence/slope.hpp"
+#include "evidence/witness.hpp"
 
 namespace nobounce::proof {
 namespace {
@@ -29,53 +34,140 @@ Says runtime_says(const RuntimeLayer& runtime) {
   return Says::staged;  // mixed counts as staged: some bytes crossed host memory
 }
 
+/// What the independent counters say together, and what they lack where they say nothing.
+struct Physical {
+  Says says = Says::nothing;
+  bool excluded = false;  ///< two of them exclude one another
+  std::string missing;
+};
+
 /// What DRAM traffic says, which is nothing unless the control shows what staging looks like here.
-Says physical_says(ProofRow& row) {
+Physical dram_says(ProofRow& row) {
   PhysicalLayer& physical = row.physical;
   if (!physical.host_dram_bytes.has_value() || !physical.control_host_dram_bytes.has_value()) {
     physical.state = PhysicalState::unreadable;
-    row.missing.push_back("counters of host DRAM");
-    add_cause(row, physical.unreadable);
-    return Says::nothing;
+    return {Says::nothing, false, "counters of host DRAM"};
   }
   const Slope& transfer = *physical.host_dram_bytes;
   const Slope& control = *physical.control_host_dram_bytes;
   if (control.per_byte < dram_bytes_of_staged_min) {
     physical.state = PhysicalState::inconclusive;
-    row.missing.push_back(
-        "a control run that shows in host DRAM: the counters stand still, or the control did not "
-        "stage");
-    return Says::nothing;
+    return {Says::nothing, false,
+            "a control run that shows in host DRAM: the counters stand still, or the control did "
+            "not stage"};
   }
   if (physical.state == PhysicalState::separated && transfer.per_byte < dram_bytes_of_direct_max)
-    return Says::direct;
-  if (transfer.per_byte >= dram_bytes_of_staged_min) return Says::staged;
+    return {Says::direct, false, ""};
+  if (transfer.per_byte >= dram_bytes_of_staged_min) return {Says::staged, false, ""};
   physical.state = PhysicalState::inconclusive;
-  row.missing.push_back("a transfer whose DRAM traffic is clearly none or clearly that of staging");
+  return {Says::nothing, false,
+          "a transfer whose DRAM traffic is clearly none or clearly that of staging"};
+}
+
+/// Slopes of a counter where both were read and are told apart.
+struct Apart {
+  double transfer = 0;
+  double control = 0;
+};
+std::optional<Apart> apart(const PhysicalLayer& physical, evidence::WitnessKind kind) {
+  const WitnessSlope* witness = physical.of(evidence::to_string(kind));
+  if (witness == nullptr || !witness->separates || !witness->transfer || !witness->control)
+    return std::nullopt;
+  if (!evidence::separated(*witness->transfer, *witness->control, link_bytes_apart_min))
+    return std::nullopt;
+  return Apart{witness->transfer->per_byte, witness->control->per_byte};
+}
+
+/// What the links' counters say of a pair that NVLink joins: a payload that NVLink carried, or that
+/// left PCIe while the control's did not, crossed no host memory.
+Says links_say(ProofRow& row) {
+  if (const auto nvlink = apart(row.physical, evidence::WitnessKind::gpu_nvlink);
+      nvlink && nvlink->transfer >= link_bytes_of_carried_min &&
+      nvlink->control < link_bytes_of_idle_max) {
+    return Says::direct;
+  }
+  if (const auto pcie = apart(row.physical, evidence::WitnessKind::gpu_pcie);
+      pcie && pcie->transfer < link_bytes_of_idle_max &&
+      pcie->control >= link_bytes_of_carried_min) {
+    return Says::direct;
+  }
   return Says::nothing;
 }
 
-void judge_with_both(ProofRow& row, Says runtime, Says physical, bool degraded) {
-  if (runtime == Says::direct && physical == Says::staged) {
+/// The payload took PCIe, although the receipts name NVLink.
+bool left_nvlink(const ProofRow& row) {
+  const WitnessSlope* nvlink = row.physical.of("gpu_nvlink");
+  const WitnessSlope* pcie = row.physical.of("gpu_pcie");
+  return row.link == Link::nvlink && nvlink != nullptr && pcie != nullptr && nvlink->transfer &&
+         pcie->transfer && nvlink->transfer->per_byte < link_bytes_of_idle_max &&
+         pcie->transfer->per_byte >= link_bytes_of_carried_min;
+}
+
+/// Many copies through host memory, by the session's own calls: they prove staging. None prove
+/// nothing.
+bool session_staged(const ProofRow& row) {
+  const WitnessSlope* copies = row.physical.of("host_copies");
+  return copies != nullptr && copies->transfer &&
+         copies->transfer->per_byte >= session_bytes_of_staged_min;
+}
+
+Physical physical_says(ProofRow& row) {
+  Physical result = dram_says(row);
+  const Says links = links_say(row);
+  if (links == Says::nothing) return result;
+  if (result.says == Says::staged) {
+    contradict(row,
+               "the links' counters say direct, but host DRAM carried as many bytes as the "
+               "staged control");
+    row.physical.state = PhysicalState::inconclusive;
+    return {Says::nothing, true, "counters that agree"};
+  }
+  row.physical.state = PhysicalState::separated;
+  return {links, false, ""};
+}
+
+void judge_with_both(ProofRow& row, Says runtime, const Physical& physical, bool degraded) {
+  if (physical.says == Says::nothing && !physical.missing.empty()) {
+    row.missing.push_back(physical.missing);
+    if (row.physical.state == PhysicalState::unreadable) add_cause(row, row.physical.unreadable);
+  }
+  if (runtime == Says::direct && left_nvlink(row)) {
+    contradict(row, "the receipts say NVLink, but NVLink carried nothing and PCIe the payload");
+    if (physical.says == Says::nothing) {
+      row.verdict = Verdict::unknown;
+      row.known = row.runtime.known;
+      return;
+    }
+  }
+  if (runtime == Says::direct && physical.says != Says::staged && session_staged(row)) {
+    contradict(row,
+               "the receipts say direct, but the session itself copied the bytes through host "
+               "memory");
+    row.verdict = physical.says == Says::direct ? Verdict::unknown : Verdict::staged;
+    row.known = Known::counted;
+    return;
+  }
+  if (runtime == Says::direct && physical.says == Says::staged) {
     contradict(
         row, "the receipts say direct, but host DRAM carried as many bytes as the staged control");
     row.verdict = Verdict::staged;
     row.known = Known::witnessed;
     return;
   }
-  if (runtime == Says::staged && physical == Says::direct) {
+  if (runtime == Says::staged && physical.says == Says::direct) {
     contradict(row, "the receipts say staged, but host DRAM carried next to nothing");
     row.verdict = Verdict::unknown;
     return;
   }
-  if (physical != Says::nothing) {  // they agree, or the receipts could not tell
-    row.verdict = physical == Says::staged ? Verdict::staged
-                  : degraded               ? Verdict::degraded
-                                           : Verdict::direct;
+  if (physical.says != Says::nothing) {  // they agree, or the receipts could not tell
+    row.verdict = physical.says == Says::staged ? Verdict::staged
+                  : degraded                    ? Verdict::degraded
+                                                : Verdict::direct;
     row.known = Known::witnessed;
     return;
   }
-  if (runtime == Says::staged) {  // a mover that admits to staging needs no witness
+  if (runtime == Says::staged && !physical.excluded) {
+    // A mover that admits to staging needs no witness.
     row.verdict = Verdict::staged;
     row.known = row.runtime.known;
     return;
@@ -137,7 +229,7 @@ void decide(ProofRow& row, bool was_refused, bool degraded) {
   if (row.facts.state == FindingState::unmet && runtime_says(row.runtime) == Says::direct) {
     contradict(row, "a precondition is unmet, yet the receipts say direct");
   }
-  const Says physical = control_staged(row) ? physical_says(row) : Says::nothing;
+  const Physical physical = control_staged(row) ? physical_says(row) : Physical{};
   judge_with_both(row, runtime_says(row.runtime), physical, degraded);
 }
 

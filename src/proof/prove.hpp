@@ -44,8 +44,4 @@ struct ProveOptions {
                                  evidence::Witnesses& witnesses, const Subject& subject,
                                  const ProveOptions& options);
 
-/// What staging costs and the most that direct could win, from link widths. A model, marked as
-/// such.
-[[nodiscard]] Benefit model_benefit(const Machine& machine, const Subject& subject);
-
 }  // namespace nobounce::proof

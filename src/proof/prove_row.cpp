@@ -1,97 +1,20 @@
 // One row of a proof.
 #include <algorithm>
-#include <optional>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "evidence/slope.hpp"
+#include "proof/benefit.hpp"
 #include "proof/decide.hpp"
 #include "proof/prove.hpp"
+#include "proof/row_places.hpp"
+#include "proof/series.hpp"
 
 namespace nobounce::proof {
 namespace {
 
 using evidence::WitnessKind;
 using evidence::WitnessReading;
-
-/// The two places of a row at one volume. The file, if any, is closed and removed with it.
-class Stage {
- public:
-  Stage(Session& session, system::Host& host, const Subject& subject)
-      : session_(session), host_(host), subject_(subject) {}
-  ~Stage() {
-    file_.reset();
-    if (!subject_.path.empty()) (void)host_.storage().remove(subject_.path);
-  }
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-
-  /// Makes GPU memory for the largest volume, fills the source, and writes the file that a read row
-  /// reads.
-  Status prepare(std::uint64_t bytes_max, std::uint64_t seed) {
-    if (subject_.member == Member::p2p) {
-      if (Status made = allocate(source_, subject_.source_gpu, bytes_max); !made.ok()) return made;
-      if (Status made = allocate(target_, subject_.target_gpu, bytes_max); !made.ok()) return made;
-      return session_.fill_pattern(source_->place(), seed);
-    }
-    if (subject_.writing) {
-      if (Status made = allocate(source_, subject_.source_gpu, bytes_max); !made.ok()) return made;
-      return session_.fill_pattern(source_->place(), seed);
-    }
-    if (Status made = allocate(target_, subject_.target_gpu, bytes_max); !made.ok()) return made;
-    if (Status filled = session_.fill_pattern(target_->place(), seed); !filled.ok()) return filled;
-    return write_source_file(bytes_max);
-  }
-
-  /// Opens what one run needs; for writes a new file, so that nothing of the run before is left.
-  Status open(std::uint64_t bytes) {
-    if (!subject_.writing || subject_.member == Member::p2p) return {};
-    file_.reset();
-    Result<File> file =
-        session_.open_file(subject_.path, {.mode = FileMode::replace, .length_bytes = bytes});
-    if (!file.ok()) return file.error();
-    file_.emplace(std::move(*file));
-    return {};
-  }
-
-  [[nodiscard]] Place source(std::uint64_t bytes) const {
-    return source_.has_value() ? source_->place(0, bytes) : file_->place(0, bytes);
-  }
-  [[nodiscard]] Place target(std::uint64_t bytes) const {
-    return target_.has_value() ? target_->place(0, bytes) : file_->place(0, bytes);
-  }
-
- private:
-  Status allocate(std::optional<Region>& region, std::uint32_t gpu, std::uint64_t bytes) {
-    Result<Region> made = session_.allocate(gpu, bytes);
-    if (!made.ok()) return made.error();
-    region.emplace(std::move(*made));
-    return {};
-  }
-
-  /// The pattern goes out by way of host memory: this is preparation, not evidence.
-  Status write_source_file(std::uint64_t bytes) {
-    {
-      Result<File> file =
-          session_.open_file(subject_.path, {.mode = FileMode::replace, .length_bytes = bytes});
-      if (!file.ok()) return file.error();
-      const Outcome written =
-          session_.transfer(target_->place(), file->place(), {.policy = Policy::staged_only});
-      if (!written.ok()) return *written.error;
-      if (Status committed = file->commit(false); !committed.ok()) return committed;
-    }
-    Result<File> reopened = session_.open_file(subject_.path);
-    if (!reopened.ok()) return reopened.error();
-    file_.emplace(std::move(*reopened));
-    return {};
-  }
-
-  Session& session_;
-  system::Host& host_;
-  const Subject& subject_;
-  std::optional<Region> source_;
-  std::optional<Region> target_;
-  std::optional<File> file_;
-};
 
 /// Everything a row gathers while it runs.
 class RowRun {
@@ -101,25 +24,26 @@ class RowRun {
       : session_(session),
         host_(host),
         witnesses_(witnesses),
+        subject_(subject),
         options_(options),
         row_(row),
-        stage_(session, host, subject) {}
+        places_(session, host, subject) {}
 
   void run() {
-    const std::uint64_t largest =
-        *std::max_element(options_.volumes_bytes.begin(), options_.volumes_bytes.end());
-    if (Status prepared = stage_.prepare(largest, options_.seed); !prepared.ok())
+    largest_ = *std::max_element(options_.volumes_bytes.begin(), options_.volumes_bytes.end());
+    if (Status prepared = places_.prepare(largest_, options_.seed); !prepared.ok())
       return give_up(prepared.error());
-    if (Status opened = stage_.open(largest); !opened.ok()) return give_up(opened.error());
-    if (!read_findings(largest)) return;
+    if (Status opened = places_.open(largest_); !opened.ok()) return give_up(opened.error());
+    if (!read_findings()) return;
     row_.physical.volumes_bytes = options_.volumes_bytes;
     warm_up();
+    normalise_pcie();
     for (std::uint32_t round = 0; round < options_.rounds && going_; ++round) {
       for (const std::uint64_t volume : options_.volumes_bytes) {
         idle();
-        if (!measure(volume, Policy::staged_only, control_dram_, control_cpu_)) return;
+        if (!measure(volume, Policy::staged_only, control_)) return;
         // Not direct_required: where the session stages, the row is to show that it does.
-        if (!measure(volume, Policy::direct_preferred, dram_, cpu_)) return;
+        if (!measure(volume, Policy::direct_preferred, transfer_)) return;
       }
     }
     conclude();
@@ -147,9 +71,9 @@ class RowRun {
 
   /// The static layer. False: it forbids the direct path, and the row ends with what the control
   /// shows.
-  bool read_findings(std::uint64_t largest) {
+  bool read_findings() {
     Result<Route> route =
-        session_.plan(stage_.source(largest), stage_.target(largest), Policy::direct_preferred);
+        session_.plan(places_.source(largest_), places_.target(largest_), Policy::direct_preferred);
     if (!route.ok()) {
       give_up(route.error());
       return false;
@@ -169,9 +93,10 @@ class RowRun {
     const bool direct = !route->candidates.empty() && route->candidates.front().assessment.usable &&
                         route->candidates.front().carriage != Carriage::staged;
     if (direct || options_.force) return true;
-    (void)measure(options_.volumes_bytes.front(), Policy::direct_preferred, dram_, cpu_);
+    (void)measure(options_.volumes_bytes.front(), Policy::direct_preferred, transfer_);
     if (!going_) return false;
-    if (!dram_.empty()) row_.physical.state = PhysicalState::inconclusive;
+    row_.physical.unreadable = transfer_.failed(WitnessKind::host_dram).unreadable;
+    if (row_.physical.unreadable == Cause::none) row_.physical.state = PhysicalState::inconclusive;
     add_causes();
     decide(row_, true, false);
     return false;
@@ -182,11 +107,36 @@ class RowRun {
   void warm_up() {
     const std::uint64_t volume = options_.volumes_bytes.front();
     for (const Policy policy : {Policy::staged_only, Policy::direct_preferred}) {
-      if (!stage_.open(volume).ok()) return;
+      if (!places_.open(volume).ok()) return;
       const std::uint64_t begin_ns = host_.clock().now_ns();
-      (void)session_.transfer(stage_.source(volume), stage_.target(volume), {.policy = policy});
+      (void)session_.transfer(places_.source(volume), places_.target(volume), {.policy = policy});
       last_elapsed_ns_ = host_.clock().now_ns() - begin_ns;
     }
+  }
+
+  /// PCIe adds overhead to what it carries: 1.18 bytes counted for each byte of a plain pinned copy
+  /// on an H200. Such copies of the row's own directions give the unit.
+  void normalise_pcie() {
+    if (host_.kind() != HostKind::live) return;
+    Result<Region> buffer = session_.allocate_host(largest_);
+    if (!buffer.ok()) return;
+    double counted = 0;
+    int legs = 0;
+    const auto leg = [&](const Place& source, const Place& target) {
+      const WitnessReading before = witnesses_.read();
+      if (!session_.transfer(source, target).ok()) return false;
+      const auto moved_bytes = evidence::moved(before.of(WitnessKind::gpu_pcie),
+                                               witnesses_.read().of(WitnessKind::gpu_pcie));
+      if (!moved_bytes.value.has_value()) return false;
+      counted += *moved_bytes.value;
+      ++legs;
+      return true;
+    };
+    const Place source = places_.source(largest_);
+    const Place target = places_.target(largest_);
+    if (std::holds_alternative<GpuMemory>(source) && !leg(source, buffer->place())) return;
+    if (std::holds_alternative<GpuMemory>(target) && !leg(buffer->place(), target)) return;
+    if (legs > 0) pcie_unit_ = counted / legs / static_cast<double>(largest_);
   }
 
   /// The background of the machine, as long as a transfer takes.
@@ -196,35 +146,17 @@ class RowRun {
       (void)host_.workers().wait([] { return false; },
                                  before.time_ns + std::max(options_.idle_ns_min, last_elapsed_ns_));
     }
-    const WitnessReading after = witnesses_.read();
-    idle_ns_ = after.time_ns - before.time_ns;
-    idle_dram_ = delta(before, after, WitnessKind::host_dram);
-    idle_cpu_ = delta(before, after, WitnessKind::cpu_time);
-  }
-
-  static std::optional<double> delta(const WitnessReading& before, const WitnessReading& after,
-                                     WitnessKind kind) {
-    if (!before.of(kind).value.has_value() || !after.of(kind).value.has_value())
-      return std::nullopt;
-    return *after.of(kind).value - *before.of(kind).value;
-  }
-
-  /// Takes the background away: it grows with time, not with bytes.
-  [[nodiscard]] double without_background(double counted, const std::optional<double>& idle,
-                                          std::uint64_t elapsed) const {
-    if (!idle.has_value() || idle_ns_ == 0 || host_.kind() != HostKind::live) return counted;
-    return counted - *idle * static_cast<double>(elapsed) / static_cast<double>(idle_ns_);
+    background_.take(before, witnesses_.read());
   }
 
   /// One transfer between two readings, verified outside them. False: the row cannot go on.
-  bool measure(std::uint64_t volume, Policy policy, std::vector<evidence::Point>& dram,
-               std::vector<evidence::Point>& cpu) {
-    if (Status opened = stage_.open(volume); !opened.ok()) {
+  bool measure(std::uint64_t volume, Policy policy, Series& series) {
+    if (Status opened = places_.open(volume); !opened.ok()) {
       give_up(opened.error());
       return false;
     }
-    const Place source = stage_.source(volume);
-    const Place target = stage_.target(volume);
+    const Place source = places_.source(volume);
+    const Place target = places_.target(volume);
     if (Status spoiled = spoil(target); !spoiled.ok()) {
       give_up(spoiled.error());
       return false;
@@ -242,14 +174,8 @@ class RowRun {
       give_up(verified.error());
       return false;
     }
-    if (const auto counted = delta(before, after, WitnessKind::host_dram)) {
-      dram.push_back({volume, without_background(*counted, idle_dram_, last_elapsed_ns_)});
-    } else if (row_.physical.unreadable == Cause::none) {
-      row_.physical.unreadable = after.of(WitnessKind::host_dram).unreadable;
-    }
-    if (const auto counted = delta(before, after, WitnessKind::cpu_time)) {
-      cpu.push_back({volume, without_background(*counted, idle_cpu_, last_elapsed_ns_)});
-    }
+    // A software machine has no background, and its clock is nobody's time.
+    series.add(volume, before, after, host_.kind() == HostKind::live ? background_ : Background{});
     return true;
   }
 
@@ -289,10 +215,14 @@ class RowRun {
 
   void conclude() {
     PhysicalLayer& physical = row_.physical;
-    physical.host_dram_bytes = evidence::fit(dram_);
-    physical.control_host_dram_bytes = evidence::fit(control_dram_);
-    physical.cpu_ns = evidence::fit(cpu_);
-    physical.control_cpu_ns = evidence::fit(control_cpu_);
+    for (std::size_t i = 0; i < evidence::witness_count; ++i)
+      physical.witnesses.push_back(joined(static_cast<WitnessKind>(i)));
+    const auto slopes = [&](WitnessKind kind) { return *physical.of(to_string(kind)); };
+    physical.host_dram_bytes = slopes(WitnessKind::host_dram).transfer;
+    physical.control_host_dram_bytes = slopes(WitnessKind::host_dram).control;
+    physical.cpu_ns = slopes(WitnessKind::cpu_time).transfer;
+    physical.control_cpu_ns = slopes(WitnessKind::cpu_time).control;
+    physical.unreadable = slopes(WitnessKind::host_dram).unreadable;
     physical.state = PhysicalState::inconclusive;
     if (physical.host_dram_bytes.has_value() && physical.control_host_dram_bytes.has_value() &&
         evidence::separated(*physical.host_dram_bytes, *physical.control_host_dram_bytes, 1.0)) {
@@ -300,26 +230,65 @@ class RowRun {
     }
     add_causes();
     decide(row_, false, degraded_);
+    name_background();
+    row_.benefit = host_.kind() == HostKind::live
+                       ? measured_benefit(session_, host_, subject_, places_, largest_,
+                                          control_.best_ns(), transfer_.best_ns())
+                       : model_benefit(session_.machine(), subject_, &physical);
+  }
+
+  [[nodiscard]] WitnessSlope joined(WitnessKind kind) const {
+    WitnessSlope slope;
+    slope.witness = to_string(kind);
+    slope.separates = evidence::separates(kind, row_.member, row_.link);
+    slope.transfer = evidence::fit(transfer_.of(kind));
+    slope.control = evidence::fit(control_.of(kind));
+    const evidence::WitnessValue& failed = transfer_.failed(kind).unreadable != Cause::none
+                                               ? transfer_.failed(kind)
+                                               : control_.failed(kind);
+    if (!slope.transfer.has_value() || !slope.control.has_value()) {
+      slope.unreadable = failed.unreadable;
+      slope.detail = failed.detail;
+    } else if (kind == WitnessKind::gpu_pcie && pcie_unit_ > 0) {
+      for (Slope* one : {&*slope.transfer, &*slope.control}) {
+        one->per_byte /= pcie_unit_;
+        one->error /= pcie_unit_;
+      }
+      slope.detail = "divided by " + std::to_string(pcie_unit_) +
+                     ", what a plain pinned copy shows per byte here";
+    }
+    return slope;
+  }
+
+  /// Other work on the machine, where it may be what leaves the row open.
+  void name_background() {
+    if (row_.verdict != Verdict::unknown || !transfer_.drowned()) return;
+    row_.missing.push_back("an idle machine: others moved as many bytes as the transfer");
+    add_cause(Cause::evidence_not_idle);
   }
 
   Session& session_;
   system::Host& host_;
   evidence::Witnesses& witnesses_;
+  const Subject& subject_;
   const ProveOptions& options_;
   ProofRow& row_;
-  Stage stage_;
+  RowPlaces places_;
   bool going_ = true;
   bool degraded_ = false;
   std::vector<Cause> seen_causes_;
   std::uint64_t last_elapsed_ns_ = 0;
-  std::uint64_t idle_ns_ = 0;
-  std::optional<double> idle_dram_;
-  std::optional<double> idle_cpu_;
-  std::vector<evidence::Point> dram_;
-  std::vector<evidence::Point> cpu_;
-  std::vector<evidence::Point> control_dram_;
-  std::vector<evidence::Point> control_cpu_;
+  std::uint64_t largest_ = 0;
+  double pcie_unit_ = 0;  ///< bytes counted per byte of a plain pinned copy; 0: not known
+  Background background_;
+  Series transfer_;
+  Series control_;
 };
+
+std::vector<std::uint32_t> gpus_of(const Subject& subject) {
+  if (subject.member == Member::p2p) return {subject.source_gpu, subject.target_gpu};
+  return {subject.writing ? subject.source_gpu : subject.target_gpu};
+}
 
 }  // namespace
 
@@ -333,8 +302,10 @@ ProofRow prove_row(Session& session, system::Host& host, evidence::Witnesses& wi
   row.source = p2p || subject.writing ? source_gpu : subject.medium;
   row.target = !p2p && subject.writing ? subject.medium : target_gpu;
   row.direction = p2p ? "copy" : subject.writing ? "write" : "read";
-  row.benefit = model_benefit(session.machine(), subject);
+  row.benefit = model_benefit(session.machine(), subject, nullptr);
+  witnesses.watch(gpus_of(subject));
   RowRun(session, host, witnesses, subject, options, row).run();
+  witnesses.watch({});
   return row;
 }
 

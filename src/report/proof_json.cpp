@@ -64,6 +64,24 @@ core::Json static_json(const StaticLayer& layer) {
                           {"findings", std::move(findings)}};
 }
 
+core::Json witnesses_json(const std::vector<WitnessSlope>& witnesses) {
+  core::JsonArray items;
+  for (const WitnessSlope& one : witnesses) {
+    items.push_back(core::JsonObject{
+        {"witness", one.witness},
+        {"separates", one.separates},
+        {"per_byte", rate_json(one.transfer)},
+        {"control_per_byte", rate_json(one.control)},
+        {"error", error_of(one.transfer)},
+        {"control_error", error_of(one.control)},
+        {"unreadable", one.unreadable == Cause::none ? core::Json(nullptr)
+                                                     : core::Json(to_string(one.unreadable))},
+        {"detail", one.detail},
+    });
+  }
+  return items;
+}
+
 core::Json physical_json(const PhysicalLayer& layer) {
   core::JsonArray volumes;
   for (const std::uint64_t volume : layer.volumes_bytes) volumes.emplace_back(volume);
@@ -80,6 +98,7 @@ core::Json physical_json(const PhysicalLayer& layer) {
            {"cpu_ns_per_byte", error_of(layer.cpu_ns)},
            {"control_cpu_ns_per_byte", error_of(layer.control_cpu_ns)},
        }},
+      {"witnesses", witnesses_json(layer.witnesses)},
       {"volumes_bytes", std::move(volumes)},
       {"unreadable", layer.unreadable == Cause::none ? core::Json(nullptr)
                                                      : core::Json(to_string(layer.unreadable))},

@@ -185,12 +185,40 @@ void read_slope(Reader& reader, const core::Json& rates, const core::Json& error
   if (per_byte.has_value() && error.has_value()) slope = Slope{*per_byte, *error};
 }
 
+std::optional<Slope> slope_of(Reader& reader, const core::Json& json, const std::string& where,
+                              const char* rate, const char* error) {
+  std::optional<double> per_byte;
+  std::optional<double> spread;
+  reader.number(*json.find(rate), where + "/" + rate, per_byte);
+  reader.number(*json.find(error), where + "/" + error, spread);
+  if (per_byte.has_value() != spread.has_value())
+    reader.wrong(where + "/" + error, "and its rate must both be there or both be null");
+  if (!per_byte.has_value() || !spread.has_value()) return std::nullopt;
+  return Slope{*per_byte, *spread};
+}
+
+void read_witness(Reader& reader, const core::Json& json, const std::string& where,
+                  WitnessSlope& witness) {
+  if (!reader.object(json, where,
+                     {"witness", "separates", "per_byte", "control_per_byte", "error",
+                      "control_error", "unreadable", "detail"})) {
+    return;
+  }
+  reader.text(*json.find("witness"), where + "/witness", witness.witness);
+  reader.flag(*json.find("separates"), where + "/separates", witness.separates);
+  witness.transfer = slope_of(reader, json, where, "per_byte", "error");
+  witness.control = slope_of(reader, json, where, "control_per_byte", "control_error");
+  if (!json.find("unreadable")->is_null())
+    reader.cause(*json.find("unreadable"), where + "/unreadable", witness.unreadable);
+  reader.text(*json.find("detail"), where + "/detail", witness.detail);
+}
+
 void read_physical(Reader& reader, const core::Json& json, const std::string& where,
                    PhysicalLayer& layer) {
-  if (!reader.object(
-          json, where,
-          {"state", "host_dram_bytes_per_byte", "control_host_dram_bytes_per_byte",
-           "cpu_ns_per_byte", "control_cpu_ns_per_byte", "errors", "volumes_bytes", "unreadable"}))
+  if (!reader.object(json, where,
+                     {"state", "host_dram_bytes_per_byte", "control_host_dram_bytes_per_byte",
+                      "cpu_ns_per_byte", "control_cpu_ns_per_byte", "errors", "witnesses",
+                      "volumes_bytes", "unreadable"}))
     return;
   const core::Json& errors = *json.find("errors");
   if (!reader.object(errors, where + "/errors",
@@ -204,6 +232,10 @@ void read_physical(Reader& reader, const core::Json& json, const std::string& wh
              layer.control_host_dram_bytes);
   read_slope(reader, json, errors, where, "cpu_ns_per_byte", layer.cpu_ns);
   read_slope(reader, json, errors, where, "control_cpu_ns_per_byte", layer.control_cpu_ns);
+  reader.each(*json.find("witnesses"), where + "/witnesses",
+              [&](const core::Json& item, const std::string& place) {
+                read_witness(reader, item, place, layer.witnesses.emplace_back());
+              });
   reader.each(*json.find("volumes_bytes"), where + "/volumes_bytes",
               [&](const core::Json& item, const std::string& place) {
                 reader.count(item, place, layer.volumes_bytes.emplace_back());

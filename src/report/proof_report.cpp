@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -98,7 +99,7 @@ std::string causes_text(const ProofRow& row, std::set<Cause>& explained, Style s
 std::string benefit_text(const Benefit& benefit) {
   if (!benefit.speedup_max.has_value()) return benefit.bottleneck;
   const std::string source =
-      benefit.model ? "a model from link widths, not measured" : "measured here";
+      benefit.model ? "a model from link widths and byte counts, not measured" : "measured here";
   // A gain that rounding shows as none is none.
   if (*benefit.speedup_max < 1.05) {
     return fmt::format(
@@ -108,6 +109,19 @@ std::string benefit_text(const Benefit& benefit) {
   }
   return fmt::format("staging waits for the {}; direct is at most {:.1f} times as fast ({})",
                      benefit.bottleneck, *benefit.speedup_max, source);
+}
+
+/// The counters of links, where they were read: a row whose host DRAM nobody counts rests on them.
+std::string links_text(const PhysicalLayer& physical) {
+  std::string text;
+  for (const auto& [witness, name] :
+       {std::pair{"gpu_nvlink", "NVLink"}, std::pair{"gpu_pcie", "PCIe of the GPUs"}}) {
+    const WitnessSlope* slope = physical.of(witness);
+    if (slope == nullptr || !slope->separates || !slope->transfer || !slope->control) continue;
+    text += fmt::format("{}{} {} bytes per byte, {} for the control", text.empty() ? "" : "; ",
+                        name, slope_text(slope->transfer), slope_text(slope->control));
+  }
+  return text;
 }
 
 struct Columns {
@@ -131,6 +145,8 @@ std::string row_text(const ProofRow& row, const Columns& columns, std::set<Cause
            painted(left(verdict_text(row), columns.verdict), paint_of(row.verdict), style),
            link_text(row), slope_text(row.physical.host_dram_bytes),
            slope_text(row.physical.control_host_dram_bytes));
+  if (const std::string links = links_text(row.physical); !links.empty())
+    text += paragraph("links", links);
   text += causes_text(row, explained, style);
   for (const std::string& missing : row.missing) text += paragraph("missing", missing);
   if (!row.benefit.bottleneck.empty()) text += paragraph("helps?", benefit_text(row.benefit));

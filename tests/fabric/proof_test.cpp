@@ -59,10 +59,11 @@ std::string told(const ProofRow& row) {
 /// One row on a host, in a session of its own.
 ProofRow proved(system::Host& host, const Subject& subject,
                 const ProveOptions& options = small_options()) {
-  Result<Session> session = Session::open(host, test::SoftSession::quiet());
+  const auto counted = system::CountedHost::wrap(host);
+  Result<Session> session = Session::open(*counted, test::SoftSession::quiet());
   if (!session.ok()) throw std::runtime_error(to_string(session.error()));
-  evidence::Witnesses witnesses(host, session->machine());
-  return proof::prove_row(*session, host, witnesses, subject, options);
+  evidence::Witnesses witnesses(host, counted.get());
+  return proof::prove_row(*session, *counted, witnesses, subject, options);
 }
 
 std::unique_ptr<fabric::SoftHost> host_of(const Machine& machine,

@@ -67,6 +67,24 @@ TEST_P(Decision, IsAsStrongAsItsEvidence) {
   }
 }
 
+void add_witness(ProofRow& row, const char* name, double transfer, double control,
+                 bool separates = true) {
+  row.physical.witnesses.push_back({.witness = name,
+                                    .separates = separates,
+                                    .transfer = Slope{transfer, 0.001},
+                                    .control = Slope{control, 0.001}});
+}
+
+/// A pair on NVLink whose host DRAM nobody can count, as in a guest.
+void nvlink_in_a_guest(ProofRow& row, double nvlink, double nvlink_control, double pcie,
+                       double pcie_control) {
+  row.link = Link::nvlink;
+  row.physical = {};
+  row.physical.unreadable = Cause::evidence_dram_counters_absent;
+  add_witness(row, "gpu_nvlink", nvlink, nvlink_control);
+  add_witness(row, "gpu_pcie", pcie, pcie_control);
+}
+
 void unmet(ProofRow& row) {
   row.facts.state = FindingState::unmet;
   row.facts.findings.push_back(
@@ -191,6 +209,62 @@ INSTANTIATE_TEST_SUITE_P(
                row.physical = {};
              },
              false, false, Verdict::unknown, Known::claimed, 0, "counters of host DRAM"}),
+    [](const auto& tested) { return std::string(tested.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Links, Decision,
+    ::testing::Values(
+        Case{"NvlinkCarriedIt", [](ProofRow& row) { nvlink_in_a_guest(row, 1.03, 0, 0.01, 2); },
+             false, false, Verdict::direct, Known::witnessed},
+        Case{"NvlinkCarriedItDegraded",
+             [](ProofRow& row) { nvlink_in_a_guest(row, 1.03, 0, 0.01, 2); }, false, true,
+             Verdict::degraded, Known::witnessed},
+        Case{"NvlinkStuckButThePayloadLeftPcie",
+             [](ProofRow& row) { nvlink_in_a_guest(row, 0, 0, 0.01, 2); }, false, false,
+             Verdict::direct, Known::witnessed},
+        Case{"ThePayloadTookPcieAndNobodyKnowsHow",
+             [](ProofRow& row) { nvlink_in_a_guest(row, 0, 0, 2, 2); }, false, false,
+             Verdict::unknown, Known::counted, 1, "counters of host DRAM",
+             Cause::evidence_dram_counters_absent},
+        Case{"BothStandStill", [](ProofRow& row) { nvlink_in_a_guest(row, 0, 0, 0, 0); }, false,
+             false, Verdict::unknown, Known::counted, 0, "counters of host DRAM"},
+        Case{"TheControlTookNvlinkToo",
+             [](ProofRow& row) { nvlink_in_a_guest(row, 1.03, 1.03, 0, 0); }, false, false,
+             Verdict::unknown, Known::counted, 0, "counters of host DRAM"},
+        Case{"TooNoisyToTellApart",
+             [](ProofRow& row) {
+               nvlink_in_a_guest(row, 1.03, 0, 0.01, 2);
+               for (WitnessSlope& one : row.physical.witnesses) one.transfer->error = 3;
+             },
+             false, false, Verdict::unknown, Known::counted, 0, "counters of host DRAM"},
+        Case{"ThatCannotSeparateSayNothing",
+             [](ProofRow& row) {
+               nvlink_in_a_guest(row, 1.03, 0, 0.01, 2);
+               for (WitnessSlope& one : row.physical.witnesses) one.separates = false;
+             },
+             false, false, Verdict::unknown, Known::counted, 0, "counters of host DRAM"},
+        Case{"LinksAndMemoryExcludeOneAnother",
+             [](ProofRow& row) {
+               row.link = Link::nvlink;
+               row.physical.host_dram_bytes = Slope{2.0, 0.001};
+               add_witness(row, "gpu_nvlink", 1.03, 0);
+             },
+             false, false, Verdict::unknown, Known::counted, 1, "counters that agree"},
+        Case{"TheSessionCopiedItItself",
+             [](ProofRow& row) {
+               row.physical = {};
+               add_witness(row, "host_copies", 2, 2, false);
+             },
+             false, false, Verdict::staged, Known::counted, 1, "counters of host DRAM"},
+        Case{"TheSessionCopiedItItselfAndMemoryDidNotSeeIt",
+             [](ProofRow& row) { add_witness(row, "host_copies", 2, 2, false); }, false, false,
+             Verdict::unknown, Known::counted, 1},
+        Case{"NoCopiesOfTheSessionProveNothing",
+             [](ProofRow& row) {
+               row.physical = {};
+               add_witness(row, "host_copies", 0, 2, false);
+             },
+             false, false, Verdict::unknown, Known::counted, 0, "counters of host DRAM"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(DecisionAlone, NamesThePhysicalStateByWhatTheCountersShowed) {

@@ -50,6 +50,9 @@ ProofRow full_row() {
   row.physical.host_dram_bytes = Slope{0.25, 0.125};
   row.physical.control_host_dram_bytes = Slope{2, 0};
   row.physical.cpu_ns = Slope{-0.5, 0.0625};
+  row.physical.witnesses = {{"gpu_nvlink", true, Slope{1.03, 0.5}, Slope{0, 0.25}, Cause::none, ""},
+                            {"nvidia_fs", false, std::nullopt, std::nullopt,
+                             Cause::evidence_nvidia_fs_counters_unavailable, "no such file"}};
   row.physical.volumes_bytes = {1, 2, 3};
   row.physical.unreadable = Cause::evidence_dram_counters_refused;
   row.causes = {Cause::machine_acs_redirect};
@@ -79,6 +82,16 @@ TEST(ProofText, ShowsVerdictKnownLinkAndBothSlopes) {
       << text;
   EXPECT_NE(text.find("counters that move"), std::string::npos) << text;
   EXPECT_NE(text.find("1 row: 1 degraded."), std::string::npos) << text;
+}
+
+TEST(ProofText, ShowsTheLinksCountersOfARowThatTheySeparate) {
+  ProofRow row = full_row();
+  EXPECT_NE(proof_text(proof_of({row}), {})
+                .find("links    NVLink 1.03 bytes per byte, 0.00 for the control"),
+            std::string::npos)
+      << proof_text(proof_of({row}), {});
+  row.physical.witnesses[0].separates = false;
+  EXPECT_EQ(proof_text(proof_of({row}), {}).find("NVLink"), std::string::npos);
 }
 
 TEST(ProofText, ExplainsEachCauseOnceWithTheRemedyOfItsFinding) {
@@ -160,6 +173,7 @@ TEST(ProofReadBack, IsTheSameProof) {
   EXPECT_EQ(core::dump_json(proof_json(*read)), text);
   EXPECT_EQ(read->rows[0].runtime.bytes[Carriage::unattributed], 12U);
   EXPECT_EQ(read->rows[0].physical.cpu_ns->per_byte, -0.5);
+  EXPECT_EQ(read->rows[0].physical.of("nvidia_fs")->detail, "no such file");
   EXPECT_EQ(read->rows[1].runtime.data_verified, std::optional<bool>(false));
 }
 
@@ -198,6 +212,10 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair("/rows/0/runtime/data_verified", R"("yes")"),
                       std::pair("/rows/0/physical/cpu_ns_per_byte", R"("fast")"),
                       std::pair("/rows/0/physical/errors/cpu_ns_per_byte", "null"),
+                      std::pair("/rows/0/physical/witnesses", "{}"),
+                      std::pair("/rows/0/physical/witnesses/0/separates", "1"),
+                      std::pair("/rows/0/physical/witnesses/0/error", "null"),
+                      std::pair("/rows/0/physical/witnesses/1/unreadable", R"("luck")"),
                       std::pair("/rows/0/physical/volumes_bytes/2", "2.5"),
                       std::pair("/rows/0/physical/unreadable", R"("")"),
                       std::pair("/rows/0/benefit/model", "0"),

@@ -1,0 +1,43 @@
+// The two ends of a row: GPU memory, and for storage a scratch file that is removed with it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <nobounce/session.hpp>
+#include "proof/prove.hpp"
+#include "system/host.hpp"
+
+namespace nobounce::proof {
+
+/// The file, if any, is closed and removed with it. Session, host and subject must outlive it.
+class RowPlaces {
+ public:
+  RowPlaces(Session& session, system::Host& host, const Subject& subject)
+      : session_(session), host_(host), subject_(subject) {}
+  ~RowPlaces();
+  RowPlaces(const RowPlaces&) = delete;
+  RowPlaces& operator=(const RowPlaces&) = delete;
+
+  /// Makes GPU memory for the largest volume, fills the source, and writes the file that a read row
+  /// reads.
+  [[nodiscard]] Status prepare(std::uint64_t bytes_max, std::uint64_t seed);
+  /// Opens what one run needs; for writes a new file, so that nothing of the run before is left.
+  [[nodiscard]] Status open(std::uint64_t bytes);
+
+  [[nodiscard]] Place source(std::uint64_t bytes) const;
+  [[nodiscard]] Place target(std::uint64_t bytes) const;
+
+ private:
+  Status allocate(std::optional<Region>& region, std::uint32_t gpu, std::uint64_t bytes);
+  Status write_source_file(std::uint64_t bytes);
+
+  Session& session_;
+  system::Host& host_;
+  const Subject& subject_;
+  std::optional<Region> source_;
+  std::optional<Region> target_;
+  std::optional<File> file_;
+};
+
+}  // namespace nobounce::proof
