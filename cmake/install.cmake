@@ -1,23 +1,32 @@
 # Headers, library, CMake package and pkg-config file; the program where it is built.
 
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/nobounce" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inc")
-install(TARGETS nobounce_library EXPORT nobounce_targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS nobounce_library EXPORT nobounce_targets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(TARGET nobounce)
   install(TARGETS nobounce RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/nobounce")
 install(EXPORT nobounce_targets NAMESPACE nobounce:: FILE nobounceTargets.cmake DESTINATION "${package_folder}")
-if(NOBOUNCE_HEADER_ONLY_FMT)
-  set(NOBOUNCE_FIND_FMT "")
-  set(NOBOUNCE_PC_FMT "")
+# What a program that links the library must link besides: nothing, where it is a shared one.
+set(NOBOUNCE_FIND_DEPENDENCIES "")
+set(NOBOUNCE_PC_LIBS "-luring -lxxhash -ldl -pthread")
+if(NOT NOBOUNCE_HEADER_ONLY_FMT)
+  set(NOBOUNCE_PC_LIBS "-lfmt ${NOBOUNCE_PC_LIBS}")
+endif()
+set(NOBOUNCE_PC_LIBS_PRIVATE "")
+if(BUILD_SHARED_LIBS)
+  set(NOBOUNCE_PC_LIBS_PRIVATE "${NOBOUNCE_PC_LIBS}")
+  set(NOBOUNCE_PC_LIBS "")
 else()
-  set(NOBOUNCE_FIND_FMT "find_dependency(fmt)")
-  set(NOBOUNCE_PC_FMT "-lfmt ")
+  set(NOBOUNCE_FIND_DEPENDENCIES "set(THREADS_PREFER_PTHREAD_FLAG ON)\nfind_dependency(Threads)")
+  if(NOT NOBOUNCE_HEADER_ONLY_FMT)
+    string(APPEND NOBOUNCE_FIND_DEPENDENCIES "\nfind_dependency(fmt)")
+  endif()
 endif()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nobounceConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/nobounceConfig.cmake" INSTALL_DESTINATION "${package_folder}")

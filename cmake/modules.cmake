@@ -99,21 +99,28 @@ foreach(module IN LISTS NOBOUNCE_MODULES)
   endif()
 endforeach()
 
-add_library(nobounce_library STATIC)
+# Static, unless BUILD_SHARED_LIBS asks otherwise.
+add_library(nobounce_library)
 add_library(nobounce::nobounce ALIAS nobounce_library)
 foreach(target IN LISTS NOBOUNCE_LIBRARY_TARGETS)
   target_sources(nobounce_library PRIVATE $<TARGET_OBJECTS:${target}>)
 endforeach()
-set_target_properties(nobounce_library PROPERTIES OUTPUT_NAME nobounce EXPORT_NAME nobounce LINKER_LANGUAGE CXX)
+set_target_properties(nobounce_library PROPERTIES
+  OUTPUT_NAME nobounce EXPORT_NAME nobounce LINKER_LANGUAGE CXX
+  # Before 1.0 every minor version may change the ABI.
+  VERSION "${PROJECT_VERSION}" SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 target_compile_features(nobounce_library PUBLIC cxx_std_20)
 target_include_directories(nobounce_library PUBLIC
-  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:include>")
-target_link_libraries(nobounce_library PUBLIC
-  $<BUILD_INTERFACE:nobounce_settings>
-  $<INSTALL_INTERFACE:Threads::Threads>
-  $<INSTALL_INTERFACE:uring> $<INSTALL_INTERFACE:xxhash> $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
-if(NOT NOBOUNCE_HEADER_ONLY_FMT)
-  target_link_libraries(nobounce_library PUBLIC $<INSTALL_INTERFACE:fmt::fmt>)
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+target_link_libraries(nobounce_library PUBLIC $<BUILD_INTERFACE:nobounce_settings>)
+# A static library leaves its dependencies to whoever links it; a shared one brings them along.
+if(NOT BUILD_SHARED_LIBS)
+  target_link_libraries(nobounce_library PUBLIC
+    $<INSTALL_INTERFACE:Threads::Threads>
+    $<INSTALL_INTERFACE:uring> $<INSTALL_INTERFACE:xxhash> $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
+  if(NOT NOBOUNCE_HEADER_ONLY_FMT)
+    target_link_libraries(nobounce_library PUBLIC $<INSTALL_INTERFACE:fmt::fmt>)
+  endif()
 endif()
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
@@ -124,6 +131,10 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
   target_link_libraries(nobounce PRIVATE nobounce_library nobounce_settings)
   set_target_properties(nobounce PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
                                             UNITY_BUILD OFF)
+  if(BUILD_SHARED_LIBS)  # found beside the program, wherever both are moved
+    file(RELATIVE_PATH to_library "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+    set_target_properties(nobounce PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+  endif()
   if(NOBOUNCE_STATIC_DEPENDENCIES)
     target_link_options(nobounce PRIVATE -static-libstdc++ -static-libgcc)
   endif()
