@@ -8,6 +8,22 @@ install(TARGETS nobounce_library EXPORT nobounce_targets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(TARGET nobounce)
   install(TARGETS nobounce RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  if(NOT CMAKE_CROSSCOMPILING)  # the program writes its own man pages and completion
+    set(documents "${PROJECT_BINARY_DIR}/documents")
+    add_custom_command(OUTPUT "${documents}/complete"
+      COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:nobounce>" "-DOUTPUT=${documents}"
+              -P "${PROJECT_SOURCE_DIR}/cmake/documents.cmake"
+      DEPENDS nobounce "${PROJECT_SOURCE_DIR}/cmake/documents.cmake"
+      COMMENT "Writing man pages and shell completion"
+      VERBATIM)
+    add_custom_target(documents ALL DEPENDS "${documents}/complete")
+    install(DIRECTORY "${documents}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+    install(FILES "${documents}/nobounce.bash" RENAME nobounce
+            DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+    install(FILES "${documents}/nobounce.zsh" RENAME _nobounce
+            DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+    install(FILES "${documents}/nobounce.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+  endif()
 endif()
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/nobounce")

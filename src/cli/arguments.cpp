@@ -7,78 +7,16 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/command_texts.hpp"
 #include "cli/quantity_argument.hpp"
 
 namespace nobounce::cli {
 
 namespace {
-
-constexpr const char* description =
-    "Moves data between GPU memory and files, and tells how the bytes travelled: directly, or "
-    "staged\n"
-    "through host memory, and why. It never falls back in silence.";
-
-constexpr const char* footer =
-    "Examples:\n"
-    "  nobounce check                              what direct storage needs, and what is missing "
-    "here\n"
-    "  nobounce copy model.bin gpu:0               a file into GPU memory, with a receipt\n"
-    "  nobounce topo --machine soft:workstation    the same program on a software machine, without "
-    "a GPU\n"
-    "  nobounce prove --machine soft:workstation   what travels directly, with evidence\n"
-    "\n"
-    "Exit codes: 0 done, 1 error, 2 usage, 3 refused by policy (check, prove: unmet, staged "
-    "or degraded),\n"
-    "4 unknown (check, prove), 128 + N ended by signal N.";
-
-constexpr const char* topo_footer =
-    "Examples:\n"
-    "  nobounce topo\n"
-    "  nobounce topo --machine soft:dgx\n"
-    "  nobounce topo --json > machine.json         edit it, then: --machine soft:machine.json";
-
-constexpr const char* check_footer =
-    "Rows: every GPU with every mount on a drive, reads and writes; each GPU with its best "
-    "partner,\n"
-    "and one pair of GPUs per level. Nothing is moved or changed.\n"
-    "Exit code, by the worst row: 1 broken or impossible, 3 unmet, staged or degraded, 4 unknown, "
-    "0.\n"
-    "Examples:\n"
-    "  nobounce check --path /data/model.bin --gpu 0\n"
-    "  nobounce check --pair gpu:0,gpu:1\n"
-    "  nobounce check --machine soft:workstation --set /modules/nvidia_fs=false";
-
-constexpr const char* copy_footer =
-    "Places: a path or file:PATH, gpu:N (also gpu:UUID, gpu:BDF), host. A GPU or host in first "
-    "place holds\n"
-    "a seeded pattern of --length bytes. Three places make two hops with one receipt each.\n"
-    "A file appears whole or not at all, unless --in-place.\n"
-    "Exit code: 0 done as the policy allows, 3 refused by policy, 1 error, 2 usage.\n"
-    "Examples:\n"
-    "  nobounce copy model.bin gpu:0\n"
-    "  nobounce copy model.bin gpu:0 copy.bin --durable\n"
-    "  nobounce copy gpu:0 dump.bin --length 1GiB --policy direct_required\n"
-    "  nobounce copy model.bin gpu:0 --machine soft:workstation --ledger";
-
-constexpr const char* prove_footer =
-    "Each row moves bytes several times, beside a control that is made to stage, and asks counters "
-    "that\n"
-    "the mover does not own. Storage rows write a scratch file and remove it.\n"
-    "Exit code, by the worst row: 1 broken or impossible, 3 staged or degraded, 4 unknown, 0.\n"
-    "Examples:\n"
-    "  nobounce prove\n"
-    "  nobounce prove --pair gpu:0,gpu:1 --pair drive:nvme0n1,gpu:0 --path /data\n"
-    "  nobounce prove --save good.json             later: nobounce prove --against good.json\n"
-    "  nobounce prove --machine soft:workstation   the same on a software machine";
-
-constexpr const char* stat_footer =
-    "Examples:\n"
-    "  nobounce stat\n"
-    "  nobounce stat 4711 --json\n"
-    "  nobounce stat --prometheus > nobounce.prom";
 
 /// Option texts that still have to be read by our own parsers.
 struct RawTexts {
@@ -95,64 +33,70 @@ struct RawTexts {
   bool version = false;
 };
 
+struct GenerateTexts {
+  std::string kind;
+  std::string command;
+};
+
 void add_global_options(CLI::App& app, Arguments& arguments, RawTexts& raw) {
+  app.set_help_flag("-h,--help", "print this help");
   app.add_option("--machine", arguments.machine.machine,
-                 "live | soft:NAME | soft:PATH (a software machine by name or description)")
+                 "the machine to work on: live, or a software machine by its name (soft:NAME) or "
+                 "description (soft:PATH)")
       ->type_name("MACHINE")
       ->default_str("live");
   app.add_option("--set", arguments.machine.settings,
-                 "change one field of the software machine, as /json/pointer=value; repeatable")
+                 "change one field of the software machine: /json/pointer=value, as in topo --json")
       ->type_name("FIELD")
       ->allow_extra_args(false);
   app.add_option("--seed", raw.seed, "seed of the software machine and of patterns")
-      ->type_name("N");
+      ->type_name("N")
+      ->default_str("1");
   app.add_flag("--deterministic", arguments.machine.deterministic,
                "run the software machine on one thread, in an order set by --seed");
   app.add_flag("--json", arguments.json, "print one versioned JSON document");
-  app.add_flag("--no-color", arguments.no_color, "never colour (NO_COLOR does the same)");
+  app.add_flag("--no-color", arguments.no_color, "never colour (so does the variable NO_COLOR)");
+  app.add_flag("--version", raw.version, "print the version");
+}
+
+CLI::App* add_command(CLI::App& app, const char* name) {
+  return app.add_subcommand(name, texts_of(name).summary);
 }
 
 CLI::App* add_check(CLI::App& app, CheckArguments& check) {
-  CLI::App* command =
-      app.add_subcommand("check", "the preconditions of direct storage: met, unmet, unknown");
-  command->footer(check_footer);
-  command
-      ->add_option("--path", check.paths,
-                   "judge this file or directory instead of every mount; repeatable")
+  CLI::App* command = add_command(app, "check");
+  command->add_option("--path", check.paths, "judge this file or directory instead of every mount")
       ->type_name("PATH")
       ->allow_extra_args(false);
-  command->add_option("--gpu", check.gpus, "judge this GPU only (N, UUID or BDF); repeatable")
+  command->add_option("--gpu", check.gpus, "judge this GPU only: its number, UUID or BDF")
       ->type_name("GPU")
       ->allow_extra_args(false);
   command
       ->add_option("--pair", check.pairs,
-                   "judge this ordered pair only (gpu:0,gpu:1 or drive:nvme0n1,gpu:0); repeatable")
+                   "judge this ordered pair only, such as gpu:0,gpu:1 or drive:nvme0n1,gpu:0")
       ->type_name("A,B")
       ->allow_extra_args(false);
-  command->add_flag("--all", check.all, "show what is met, and every pair of GPUs");
+  command->add_flag("--all", check.all, "show what is met, too, and every pair of GPUs");
   return command;
 }
 
 CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
-  CLI::App* command = app.add_subcommand(
-      "prove", "transfers beside control runs: a verdict per pair and direction, with evidence");
-  command->footer(prove_footer);
-  command->add_flag("--all", prove.all,
-                    "every pair (default: each GPU's best partner and one pair per level)");
+  CLI::App* command = add_command(app, "prove");
+  command->add_flag("--all", prove.all, "every pair");
   command
       ->add_option("--pair", prove.pairs,
-                   "this ordered pair only (gpu:0,gpu:1 or gpu:0,drive:nvme0n1); repeatable")
+                   "this ordered pair only, such as gpu:0,gpu:1 or gpu:0,drive:nvme0n1")
       ->type_name("A,B")
       ->allow_extra_args(false);
   command
       ->add_option("--path", prove.path,
-                   "directory for the scratch files of storage rows (default: the temporary one)")
+                   "directory for the scratch files of storage rows; otherwise the temporary one")
       ->type_name("DIR");
   command
       ->add_option("--volumes", raw.volumes,
-                   "three or more sizes to move (default: 8MiB,16MiB,32MiB; live: from 64MiB)")
+                   "three or more sizes to move; otherwise 8MiB,16MiB,32MiB, live from 64MiB on")
       ->type_name("SIZES");
-  command->add_flag("--force", prove.force, "run rows whose preconditions are unmet in full, too");
+  command->add_flag("--force", prove.force, "run rows in full although preconditions are unmet");
   command->add_option("--save", prove.save, "write the proof to this file as JSON")
       ->type_name("FILE");
   command->add_option("--against", prove.against, "say what changed since this saved proof")
@@ -161,18 +105,21 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
 }
 
 CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
-  CLI::App* command =
-      app.add_subcommand("copy", "move bytes from place to place, with one receipt per hop");
-  command->footer(copy_footer);
-  command->add_option("places", copy.places, "A B [C ...]")
+  CLI::App* command = add_command(app, "copy");
+  command->add_option("places", copy.places, "PATH, file:PATH, gpu:N, gpu:UUID, gpu:BDF or host")
       ->required()
       ->expected(2, 1 << 20)
       ->type_name("PLACE");
-  command->add_option("--policy", raw.policy, "direct_required | direct_preferred | staged_only")
+  command
+      ->add_option(
+          "--policy", raw.policy,
+          "direct_required (directly or not at all), direct_preferred (staged where direct "
+          "cannot be, and the receipt says why) or staged_only (to compare)")
       ->type_name("POLICY")
       ->default_str(raw.policy);
   command
-      ->add_option("--length", raw.length, "bytes of the pattern when the first place is no file")
+      ->add_option("--length", raw.length,
+                   "bytes of the pattern when the first place is no file, such as 4096 or 1GiB")
       ->type_name("SIZE")
       ->default_str("256MiB");
   command->add_option("--deadline", raw.deadline, "cancel a hop that takes longer")
@@ -183,24 +130,120 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
   command->add_flag("--in-place", copy.in_place,
                     "write into an existing file instead of replacing it whole");
   command->add_flag("--ledger", copy.ledger,
-                    "print the bus ledger of the software machine beside each receipt");
+                    "print beside each receipt what the bus of the software machine carried");
   command
       ->add_option("--readers", raw.readers,
-                   "workers that read and write files when staging (0: by CPUs)")
-      ->type_name("N");
+                   "workers that read and write files when staging; 0: by the number of CPUs")
+      ->type_name("N")
+      ->default_str("0");
   command->add_option("--pinned-bytes", raw.pinned, "bounce memory that staging may pin at most")
-      ->type_name("SIZE");
-  command->add_option("--slot-bytes", raw.slot, "size of one bounce slot")->type_name("SIZE");
+      ->type_name("SIZE")
+      ->default_str("128MiB");
+  command->add_option("--slot-bytes", raw.slot, "size of one bounce slot, a multiple of 4096")
+      ->type_name("SIZE")
+      ->default_str("4MiB");
   return command;
 }
 
 CLI::App* add_stat(CLI::App& app, StatArguments& stat, RawTexts& raw) {
-  CLI::App* command = app.add_subcommand("stat", "the ledgers of running sessions");
-  command->footer(stat_footer);
-  command->add_option("pid", raw.process_id, "of this process only")->type_name("PID");
+  CLI::App* command = add_command(app, "stat");
+  command
+      ->add_option("pid", raw.process_id,
+                   "number of the process whose sessions to show; otherwise all")
+      ->type_name("PID");
   command->add_flag("--prometheus", stat.prometheus,
                     "print metrics in the text format of Prometheus");
   return command;
+}
+
+/// Hidden: what packages install beside the program.
+CLI::App* add_generate(CLI::App& app, GenerateTexts& generate) {
+  CLI::App* command = app.add_subcommand("generate", "man pages and completion scripts");
+  command->group("");
+  command->add_option("kind", generate.kind)->required();
+  command->add_option("command", generate.command);
+  return command;
+}
+
+/// The definitions, and where what is read goes.
+struct Parser {
+  Parser() {
+    app.fallthrough();
+    app.require_subcommand(0, 1);
+    add_global_options(app, arguments, raw);
+    topo_command = add_command(app, "topo");
+    check_command = add_check(app, check);
+    copy_command = add_copy(app, copy, raw);
+    prove_command = add_prove(app, prove, raw);
+    stat_command = add_stat(app, stat, raw);
+    generate_command = add_generate(app, generate);
+  }
+
+  Arguments arguments;
+  CheckArguments check;
+  CopyArguments copy;
+  ProveArguments prove;
+  StatArguments stat;
+  GenerateTexts generate;
+  RawTexts raw;
+  CLI::App app{"", "nobounce"};
+  const CLI::App* topo_command;
+  const CLI::App* check_command;
+  const CLI::App* copy_command;
+  const CLI::App* prove_command;
+  const CLI::App* stat_command;
+  const CLI::App* generate_command;
+};
+
+OptionDescription describe(const CLI::Option& option) {
+  OptionDescription description;
+  description.value = option.get_type_name();
+  if (!option.get_lnames().empty()) {
+    description.name = "--" + option.get_lnames().front();
+    if (!option.get_snames().empty()) description.short_name = "-" + option.get_snames().front();
+  } else {
+    description.name = description.value;
+  }
+  description.text = option.get_description();
+  description.fallback = option.get_default_str();
+  description.repeatable = option.get_items_expected_max() > 1;
+  return description;
+}
+
+/// The parser's definitions together with the words about each command.
+CommandLine describe(const CLI::App& app) {
+  CommandLine line;
+  line.program = texts_of("");
+  for (const CLI::Option* option : app.get_options()) {
+    const OptionDescription description = describe(*option);
+    (description.name == "--version" ? line.program.options : line.common).push_back(description);
+  }
+  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (subcommand->get_group().empty()) continue;
+    CommandDescription command = texts_of(subcommand->get_name());
+    for (const CLI::Option* option : subcommand->get_options()) {
+      if (option == subcommand->get_help_ptr()) continue;
+      const OptionDescription description = describe(*option);
+      (description.positional() ? command.positionals : command.options).push_back(description);
+    }
+    line.commands.push_back(std::move(command));
+  }
+  return line;
+}
+
+ParsedArguments generated(const CommandLine& line, const GenerateTexts& wanted) {
+  if (wanted.kind == "bash") return HelpText{bash_completion(line)};
+  if (wanted.kind == "zsh") return HelpText{zsh_completion(line)};
+  if (wanted.kind == "fish") return HelpText{fish_completion(line)};
+  if (wanted.kind == "commands") {
+    std::string names;
+    for (const CommandDescription& command : line.commands) names += command.name + '\n';
+    return HelpText{names};
+  }
+  const CommandDescription* command = line.find(wanted.command);
+  if (wanted.kind == "man" && command != nullptr) return HelpText{manual_page(line, *command)};
+  return usage_problem("generate", "there is no " + wanted.kind + " " + wanted.command,
+                       "nobounce generate man [COMMAND], bash, zsh, fish or commands");
 }
 
 Problem usage(std::string attempted, const Error& error, const char* command) {
@@ -311,6 +354,15 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
+/// `help COMMAND` is what many type first: it means `COMMAND --help`.
+std::vector<const char*> asked_for_help(int count, const char* const* values) {
+  std::vector<const char*> words(values, values + count);
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back("--help");
+  return words;
+}
+
 std::string help_command(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? "nobounce --help" : "nobounce " + chosen.front()->get_name() + " --help";
@@ -319,58 +371,54 @@ std::string help_command(const CLI::App& app) {
 }  // namespace
 
 ParsedArguments parse_arguments(int count, const char* const* values) {
-  Arguments arguments;
-  CheckArguments check;
-  CopyArguments copy;
-  ProveArguments prove;
-  StatArguments stat;
-  RawTexts raw;
-
-  CLI::App app(description, "nobounce");
-  app.footer(footer);
-  app.fallthrough();
-  app.require_subcommand(0, 1);
-  add_global_options(app, arguments, raw);
-  app.add_flag("--version", raw.version, "print the version");
-  CLI::App* topo_command =
-      app.add_subcommand("topo", "the machine: tree, distances, best partners");
-  topo_command->footer(topo_footer);
-  const CLI::App* check_command = add_check(app, check);
-  const CLI::App* copy_command = add_copy(app, copy, raw);
-  const CLI::App* prove_command = add_prove(app, prove, raw);
-  const CLI::App* stat_command = add_stat(app, stat, raw);
-
+  Parser parser;
+  Arguments& arguments = parser.arguments;
+  const std::vector<const char*> words = asked_for_help(count, values);
   try {
-    app.parse(count, values);
+    parser.app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::CallForHelp&) {
-    return HelpText{app.help()};
+    const CommandLine line = describe(parser.app);
+    const std::vector<CLI::App*> chosen = parser.app.get_subcommands();
+    const CommandDescription* command = line.find(chosen.empty() ? "" : chosen.front()->get_name());
+    return HelpText{help_text(line, command == nullptr ? line.program : *command)};
   } catch (const CLI::ParseError& error) {
-    return usage_problem("read the command line", on_one_line(error.what()), help_command(app));
+    return usage_problem("read the command line", on_one_line(error.what()),
+                         help_command(parser.app));
   }
   constexpr std::uint64_t seed_max = std::numeric_limits<std::uint64_t>::max();
-  if (auto problem =
-          read_number(*app.get_option("--seed"), "--seed", seed_max, arguments.machine.seed)) {
+  if (auto problem = read_number(*parser.app.get_option("--seed"), "--seed", seed_max,
+                                 arguments.machine.seed)) {
     return std::move(*problem);
   }
+  const RawTexts& raw = parser.raw;
   if (raw.version) {
     arguments.command = VersionArguments{};
-  } else if (topo_command->parsed()) {
+  } else if (parser.topo_command->parsed()) {
     arguments.command = TopoArguments{};
-  } else if (check_command->parsed()) {
-    arguments.command = std::move(check);
-  } else if (copy_command->parsed()) {
-    if (auto problem = read_copy_texts(raw, *copy_command, copy)) return std::move(*problem);
-    arguments.command = std::move(copy);
-  } else if (prove_command->parsed()) {
-    if (auto problem = read_prove_texts(raw, *prove_command, prove)) return std::move(*problem);
-    arguments.command = std::move(prove);
-  } else if (stat_command->parsed()) {
-    if (auto problem = read_stat_texts(*stat_command, stat)) return std::move(*problem);
-    arguments.command = stat;
+  } else if (parser.check_command->parsed()) {
+    arguments.command = std::move(parser.check);
+  } else if (parser.copy_command->parsed()) {
+    if (auto problem = read_copy_texts(raw, *parser.copy_command, parser.copy))
+      return std::move(*problem);
+    arguments.command = std::move(parser.copy);
+  } else if (parser.prove_command->parsed()) {
+    if (auto problem = read_prove_texts(raw, *parser.prove_command, parser.prove))
+      return std::move(*problem);
+    arguments.command = std::move(parser.prove);
+  } else if (parser.stat_command->parsed()) {
+    if (auto problem = read_stat_texts(*parser.stat_command, parser.stat))
+      return std::move(*problem);
+    arguments.command = parser.stat;
+  } else if (parser.generate_command->parsed()) {
+    return generated(describe(parser.app), parser.generate);
   } else {
     return usage_problem("read the command line", "no command was given", "nobounce --help");
   }
-  return arguments;
+  return std::move(arguments);
+}
+
+CommandLine command_line() {
+  return describe(Parser().app);
 }
 
 bool wants_json(int count, const char* const* values) {

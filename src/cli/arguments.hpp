@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <nobounce/words.hpp>
+#include "cli/command_line.hpp"
 #include "cli/exit_code.hpp"
 
 namespace nobounce::cli {
@@ -76,6 +77,9 @@ struct HelpText {
 using ParsedArguments = std::variant<Arguments, HelpText, Problem>;
 
 [[nodiscard]] ParsedArguments parse_arguments(int count, const char* const* values);
+
+/// What is parsed, described.
+[[nodiscard]] CommandLine command_line();
 
 /// Whether `--json` is among them: needed where they could not be parsed.
 [[nodiscard]] bool wants_json(int count, const char* const* values);

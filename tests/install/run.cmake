@@ -52,6 +52,9 @@ if(STEP STREQUAL "prefix")
   list(JOIN headers "\n" text)
   file(WRITE "${FOLDER}/source/all.hpp" "#pragma once\n${text}\n")
   if(PROGRAM)
+    must_exist(share/man/man1/nobounce.1 share/man/man1/nobounce-copy.1
+               share/bash-completion/completions/nobounce share/zsh/site-functions/_nobounce
+               share/fish/vendor_completions.d/nobounce.fish)
     run_or_fail("the installed program" "${prefix}/bin/nobounce" --version)
     if(NOT output MATCHES "${VERSION}")
       message(FATAL_ERROR "the installed program printed:\n${output}")

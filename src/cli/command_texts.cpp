@@ -1,0 +1,169 @@
+// Summaries, details, exit codes and examples of the commands.
+#include "cli/command_texts.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace nobounce::cli {
+
+namespace {
+
+const std::vector<ExitDescription>& row_exits() {
+  static const std::vector<ExitDescription> exits = {
+      {"0", "every row is direct"},
+      {"1", "a row is broken or impossible, or an error"},
+      {"2", "the command line is wrong"},
+      {"3", "a row is unmet, staged or degraded"},
+      {"4", "a row is unknown"}};
+  return exits;
+}
+
+CommandDescription program() {
+  return {.name = "",
+          .synopsis = "COMMAND [OPTIONS]",
+          .summary = "move data between GPU memory and files, and tell how the bytes travelled",
+          .details =
+              "Bytes travel directly, or staged through host memory; nobounce says which, and why, "
+              "in a receipt. It never falls back in silence.\n\n"
+              "Without a GPU the same commands run on a software machine: add --machine "
+              "soft:workstation.",
+          .positionals = {},
+          .options = {},
+          .exits = {{"0", "done"},
+                    {"1", "error"},
+                    {"2", "the command line is wrong"},
+                    {"3", "refused by policy; check and prove: unmet, staged or degraded"},
+                    {"4", "check and prove: unknown"},
+                    {"128 + N", "ended by signal N"}},
+          .examples = {{"nobounce check", "what a direct path needs, and what is missing here"},
+                       {"nobounce copy model.bin gpu:0", "a file into GPU memory, with a receipt"},
+                       {"nobounce prove", "what travels directly, with evidence"},
+                       {"nobounce topo --machine soft:workstation",
+                        "the same program on a software machine, without a GPU"}}};
+}
+
+CommandDescription topo() {
+  return {
+      .name = "topo",
+      .synopsis = "topo [OPTIONS]",
+      .summary = "show the machine: its tree, how far devices are apart, best partners",
+      .details =
+          "Reads the machine and changes nothing. The JSON document is a machine "
+          "description that --machine soft:PATH reads.",
+      .positionals = {},
+      .options = {},
+      .exits = {{"0", "the machine was read"}, {"1", "error"}, {"2", "the command line is wrong"}},
+      .examples = {{"nobounce topo", "this machine"},
+                   {"nobounce topo --machine soft:dgx", "a machine with eight GPUs"},
+                   {"nobounce topo --json > machine.json",
+                    "edit it, then: nobounce check --machine soft:machine.json"}}};
+}
+
+CommandDescription check() {
+  return {.name = "check",
+          .synopsis = "check [OPTIONS]",
+          .summary = "say what a direct path needs, pair by pair, and what is missing",
+          .details =
+              "Rows: every GPU with every mount on a drive, reads and writes; each GPU with its "
+              "best partner, and one pair of GPUs per level of distance. What is unmet comes with "
+              "what was observed and how to mend it. Nothing is moved or changed.\n\n"
+              "A capability proves nothing: prove shows how bytes really travel.",
+          .positionals = {},
+          .options = {},
+          .exits = row_exits(),
+          .examples = {{"nobounce check", "every pair of this machine"},
+                       {"nobounce check --path /data/model.bin --gpu 0", "one file and one GPU"},
+                       {"nobounce check --pair gpu:0,gpu:1", "one pair of GPUs, in this order"},
+                       {"nobounce check --machine soft:workstation --set /modules/nvidia_fs=false",
+                        "what if that module were not loaded"}}};
+}
+
+CommandDescription copy() {
+  return {
+      .name = "copy",
+      .synopsis = "copy PLACE PLACE [PLACE ...] [OPTIONS]",
+      .summary = "move bytes from place to place, with one receipt per hop",
+      .details =
+          "A place is a file (PATH or file:PATH), GPU memory (gpu:N, gpu:UUID or gpu:BDF) or host "
+          "memory (host). Three places make two hops. A GPU or host in first place holds a seeded "
+          "pattern of --length bytes.\n\n"
+          "Source and target are compared by checksum after each hop, outside its receipt. A file "
+          "appears whole or not at all, unless --in-place.",
+      .positionals = {},
+      .options = {},
+      .exits = {{"0", "done as the policy allows"},
+                {"1", "error"},
+                {"2", "the command line is wrong"},
+                {"3", "refused by policy; the receipt of no bytes is printed all the same"},
+                {"128 + N", "ended by signal N"}},
+      .examples = {{"nobounce copy model.bin gpu:0", "a file into the memory of GPU 0"},
+                   {"nobounce copy model.bin gpu:0 copy.bin --durable",
+                    "through GPU memory into another file, safe from a power cut"},
+                   {"nobounce copy gpu:0 dump.bin --length 1GiB --policy direct_required",
+                    "directly, or not at all"},
+                   {"nobounce copy model.bin gpu:0 --machine soft:workstation --ledger",
+                    "on a software machine, beside what its bus carried"}}};
+}
+
+CommandDescription prove() {
+  return {.name = "prove",
+          .synopsis = "prove [OPTIONS]",
+          .summary = "move bytes beside control runs: a verdict per pair and direction",
+          .details =
+              "Each row moves bytes several times, beside a control that is made to stage, and "
+              "asks counters that the mover does not own. Storage rows write a scratch file and "
+              "remove it. By default: each GPU with its best partner, and one pair of GPUs per "
+              "level of distance.",
+          .positionals = {},
+          .options = {},
+          .exits = row_exits(),
+          .examples = {
+              {"nobounce prove", "this machine"},
+              {"nobounce prove --pair gpu:0,gpu:1 --pair drive:nvme0n1,gpu:0 --path /data",
+               "two pairs, scratch files in /data"},
+              {"nobounce prove --save good.json", "keep the proof"},
+              {"nobounce prove --against good.json", "later: what changed since"},
+              {"nobounce prove --machine soft:workstation", "the same on a software machine"}}};
+}
+
+CommandDescription stat() {
+  return {.name = "stat",
+          .synopsis = "stat [PID] [OPTIONS]",
+          .summary = "show what the running sessions of this user have moved, and how",
+          .details =
+              "Bytes are added as they arrive. A session that ended is gone; one that was "
+              "killed is shown once more, as not alive.",
+          .positionals = {},
+          .options = {},
+          .exits = {{"0", "shown, also where there is no session"},
+                    {"1", "error; with PID: that process publishes no session"},
+                    {"2", "the command line is wrong"}},
+          .examples = {{"nobounce stat", "all sessions"},
+                       {"nobounce stat 4711 --json", "those of one process, as JSON"},
+                       {"nobounce stat --prometheus > nobounce.prom",
+                        "for the text file collector of Prometheus's node exporter"}}};
+}
+
+}  // namespace
+
+std::span<const CommandDescription> command_texts() {
+  static const std::vector<CommandDescription> texts = {program(), topo(),  check(),
+                                                        copy(),    prove(), stat()};
+  return texts;
+}
+
+const CommandDescription& texts_of(std::string_view command) {
+  const std::span<const CommandDescription> texts = command_texts();
+  const auto found = std::find_if(texts.begin(), texts.end(), [&](const CommandDescription& text) {
+    return text.name == command;
+  });
+  if (found == texts.end()) {
+    std::fputs("nobounce: a command has no words in command_texts\n", stderr);
+    std::abort();
+  }
+  return *found;
+}
+
+}  // namespace nobounce::cli
