@@ -126,6 +126,14 @@ foreach(source IN LISTS doubles)
   endforeach()
 endforeach()
 
+# What an example is started with, and what it must print besides exiting with 0.
+set(arguments_of_load_shards workstation "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
+    "${PROJECT_SOURCE_DIR}/CHANGELOG.md")
+set(output_of_load_shards "software machine.*LICENSE: direct [1-9].*, staged 0\n.*3 of 3 files")
+set(arguments_of_require_direct workstation "${PROJECT_SOURCE_DIR}/LICENSE")
+set(output_of_require_direct
+    "refused, 0 bytes.*storage.nvidia_fs_absent.*try +sudo modprobe.*arrived: direct 0.*staged [1-9]")
+
 foreach(kind "examples=example" "tests/examples=tests_example")
   string(REPLACE "=" ";" kind "${kind}")
   list(GET kind 0 folder)
@@ -136,7 +144,14 @@ foreach(kind "examples=example" "tests/examples=tests_example")
     add_executable(${prefix}_${name} "${source}")
     target_link_libraries(${prefix}_${name} PRIVATE nobounce_library nobounce_settings)
     set_target_properties(${prefix}_${name} PROPERTIES UNITY_BUILD OFF)
-    add_test(NAME ${prefix}_${name} COMMAND ${prefix}_${name})
+    if(output_of_${name})
+      # cmake compares the output, since ctest would then no longer look at the exit code.
+      add_test(NAME ${prefix}_${name} COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${output_of_${name}}"
+        "-DCOMMAND=$<TARGET_FILE:${prefix}_${name}>;${arguments_of_${name}}"
+        -P "${PROJECT_SOURCE_DIR}/cmake/run_example.cmake")
+    else()
+      add_test(NAME ${prefix}_${name} COMMAND ${prefix}_${name})
+    endif()
     set_tests_properties(${prefix}_${name} PROPERTIES
       TIMEOUT 120 LABELS example SKIP_RETURN_CODE 77 ENVIRONMENT "NOBOUNCE_BIN=${bin_under_test}")
   endforeach()
