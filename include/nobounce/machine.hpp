@@ -29,6 +29,10 @@ enum class PeerForwarding : std::uint8_t { refused, allowed, unknown };
 /// NVIDIA's peer status words (`nvidia-smi topo -p2p`).
 enum class PeerStatus : std::uint8_t { ok, cns, gns, tns, ns, dr, unknown };
 
+/// What a GPU is to this machine: `whole`; split into instances (`mig`); a share of one that a
+/// hypervisor hands out (`vgpu`); or on the processor's own memory (`integrated`).
+enum class GpuMode : std::uint8_t { whole, mig, vgpu, integrated };
+
 struct KernelFacts {
   std::string release = "6.8.0";
   bool pci_p2pdma = false;  ///< CONFIG_PCI_P2PDMA and a driver that uses it
@@ -94,6 +98,7 @@ struct Gpu {
   std::uint64_t memory_bytes = 0;
   std::uint64_t bar1_bytes = 0;
   PeerStatus peer_status = PeerStatus::ok;
+  GpuMode mode = GpuMode::whole;
   std::string product = "software GPU";
   bool gpudirect_rdma = true;  ///< the driver can pin its memory for third parties
   std::string bdf;             ///< `0000:01:00.0`; filled in by default on software machines
@@ -145,6 +150,7 @@ struct Machine {
   std::string libcufile = "1.15.1";  ///< version of the installed libcufile; empty: not installed
   bool udev = true;                  ///< /run/udev/data has records
   bool guest = false;                ///< a virtual machine: the real PCIe topology is hidden
+  bool confidential = false;         ///< confidential computing: devices cannot reach each other
   std::vector<NumaNode> numa_nodes;
   std::vector<HostBridge> host_bridges;
   std::vector<Switch> switches;
@@ -210,6 +216,7 @@ struct Path {
 [[nodiscard]] std::string_view to_string(AcsMode value);
 [[nodiscard]] std::string_view to_string(PeerForwarding value);
 [[nodiscard]] std::string_view to_string(PeerStatus value);
+[[nodiscard]] std::string_view to_string(GpuMode value);
 [[nodiscard]] std::string to_string(const Parent& parent);
 
 }  // namespace nobounce

@@ -32,6 +32,7 @@ void describe_device(Fields& f, Part& part) {
     f("memory_bytes", part.memory_bytes);
     f("bar1_bytes", part.bar1_bytes);
     f("peer_status", part.peer_status);
+    f("mode", part.mode);
     f("product", part.product);
     f("gpudirect_rdma", part.gpudirect_rdma);
     f("bdf", part.bdf);
@@ -111,6 +112,7 @@ void describe(Fields& f, Part& part) {
     f("libcufile", part.libcufile);
     f("udev", part.udev);
     f("guest", part.guest);
+    f("confidential", part.confidential);
     f("numa_nodes", part.numa_nodes);
     f("host_bridges", part.host_bridges);
     f("switches", part.switches);

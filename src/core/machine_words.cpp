@@ -65,6 +65,20 @@ std::string_view to_string(PeerStatus value) {
   return "invalid";
 }
 
+std::string_view to_string(GpuMode value) {
+  switch (value) {
+    case GpuMode::whole:
+      return "whole";
+    case GpuMode::mig:
+      return "mig";
+    case GpuMode::vgpu:
+      return "vgpu";
+    case GpuMode::integrated:
+      return "integrated";
+  }
+  return "invalid";
+}
+
 std::string to_string(const Parent& parent) {
   const std::string index = std::to_string(parent.index);
   switch (parent.kind) {

@@ -51,6 +51,10 @@ struct WitnessReading {
   }
 };
 
+/// On which side of the transfer a reading lies: slow counters are read on its far side, so that
+/// the quick ones enclose the transfer tightly.
+enum class Moment : std::uint8_t { before, after };
+
 /// Reads all witnesses of a host. Creates no context and changes nothing. Not thread-safe.
 class Witnesses {
  public:
@@ -59,7 +63,7 @@ class Witnesses {
   Witnesses(system::Host& host, const system::CountedHost* counted);
   /// Whose link counters are read, from now on; none: nobody's.
   void watch(std::vector<std::uint32_t> gpus) { links_.watch(std::move(gpus)); }
-  [[nodiscard]] WitnessReading read();
+  [[nodiscard]] WitnessReading read(Moment moment);
 
  private:
   [[nodiscard]] WitnessValue read_cpu();

@@ -24,16 +24,16 @@ Witnesses::Witnesses(system::Host& host, const system::CountedHost* counted)
   }
 }
 
-WitnessReading Witnesses::read() {
+WitnessReading Witnesses::read(Moment moment) {
   WitnessReading reading;
-  reading.time_ns = host_.clock().now_ns();
   const auto value = [&](WitnessKind kind) -> WitnessValue& {
     return reading.values[static_cast<std::size_t>(kind)];
   };
+  if (moment == Moment::before) value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
+  reading.time_ns = host_.clock().now_ns();
   value(WitnessKind::cpu_time) = read_cpu();
   value(WitnessKind::host_dram) = read_dram();
   value(WitnessKind::gpu_pcie) = links_.pcie_bytes();
-  value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
   value(WitnessKind::nvidia_fs) = read_nvidia_fs();
   value(WitnessKind::cufile) = read_cufile();
   for (const WitnessKind kind :
@@ -41,13 +41,15 @@ WitnessReading Witnesses::read() {
     value(kind) =
         WitnessValue::none(Cause::evidence_seam_not_counted, "the session's host counts no calls");
   }
-  if (counted_ == nullptr) return reading;
-  const system::SeamCounts counts = counted_->counts();
-  value(WitnessKind::host_copies) =
-      WitnessValue::counted(static_cast<double>(counts.host_copy_bytes));
-  value(WitnessKind::cpu_touched) =
-      WitnessValue::counted(static_cast<double>(counts.cpu_touched_bytes));
-  value(WitnessKind::seam_calls) = WitnessValue::counted(static_cast<double>(counts.calls));
+  if (counted_ != nullptr) {
+    const system::SeamCounts counts = counted_->counts();
+    value(WitnessKind::host_copies) =
+        WitnessValue::counted(static_cast<double>(counts.host_copy_bytes));
+    value(WitnessKind::cpu_touched) =
+        WitnessValue::counted(static_cast<double>(counts.cpu_touched_bytes));
+    value(WitnessKind::seam_calls) = WitnessValue::counted(static_cast<double>(counts.calls));
+  }
+  if (moment == Moment::after) value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
   return reading;
 }
 

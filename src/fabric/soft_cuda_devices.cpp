@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 #include <string_view>
 
 #include "fabric/soft_cuda_driver.hpp"
@@ -218,7 +219,7 @@ CUresult SoftCuda::device_get_attribute(int* value, int attribute, CUdevice devi
       *value = address.domain;
       return cuda::success;
     case cuda::attribute_integrated:
-      *value = 0;
+      *value = gpu->mode == GpuMode::integrated ? 1 : 0;
       return cuda::success;
     case cuda::attribute_unified_addressing:
     case cuda::attribute_host_register_supported:
@@ -245,13 +246,20 @@ CUresult SoftCuda::device_get_attribute(int* value, int attribute, CUdevice devi
 bool SoftCuda::peers_possible(std::uint32_t gpu, std::uint32_t peer) const {
   if (gpu == peer) return false;
   const Machine& machine = bus_.machine();
+  for (const std::uint32_t end : {gpu, peer}) {
+    const GpuMode mode = machine.gpus[end].mode;
+    if (mode == GpuMode::mig || mode == GpuMode::integrated) return false;
+  }
   for (const NvLink& link : machine.nvlinks) {
     if (link.count == 0) continue;
     if (link.source_gpu == gpu && link.target_gpu == peer) return true;
     if (link.source_gpu == peer && link.target_gpu == gpu) return true;
   }
-  return machine.gpus[gpu].peer_status == PeerStatus::ok &&
-         machine.gpus[peer].peer_status == PeerStatus::ok;
+  for (const std::uint32_t end : {gpu, peer}) {
+    const Gpu& each = machine.gpus[end];
+    if (each.peer_status != PeerStatus::ok || each.mode != GpuMode::whole) return false;
+  }
+  return !machine.confidential;
 }
 
 CUresult SoftCuda::device_can_access_peer(int* can_access, CUdevice device, CUdevice peer) {

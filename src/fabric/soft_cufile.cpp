@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "fabric/gpu_mode.hpp"
 #include "fabric/soft_cufile_table.hpp"
 
 namespace nobounce::fabric {
@@ -179,7 +180,7 @@ int SoftCufile::register_buffer(const void* base, std::size_t length) {
 // name only, and its requests are staged.
 int SoftCufile::pin(CufileRegistration& buffer, DevicePointer pointer) {
   if (!parts_.module.loaded() || config_.force_compat()) return cufile::success;
-  if (!parts_.machine.gpus[buffer.gpu].gpudirect_rdma) {
+  if (!pins_for_others(parts_.machine, buffer.gpu)) {
     return config_.allow_compat() ? cufile::success : cufile::error_device_not_supported;
   }
   if (parts_.random.chance(parts_.faults.pin_failure)) {

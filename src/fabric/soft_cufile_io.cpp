@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "fabric/gpu_mode.hpp"
 #include "fabric/soft_cufile_table.hpp"
 
 namespace nobounce::fabric {
@@ -119,7 +120,7 @@ void SoftCufile::choose_path(Call& call) const {
   const CufileSupport& support = call.file->support;
   call.refusal = call.move.writing ? support.writing : support.reading;
   if (call.move.writing && support.stages_writes_in_silence) call.silence = true;
-  if (call.refusal == 0 && !parts_.machine.gpus[call.move.gpu].gpudirect_rdma) {
+  if (call.refusal == 0 && !pins_for_others(parts_.machine, call.move.gpu)) {
     call.refusal = cufile::error_device_not_supported;
   }
 }

@@ -182,9 +182,37 @@ nvml::nvmlReturn_t SoftNvml::device_get_memory_info(nvmlDevice_t device, nvmlMem
   std::uint32_t gpu = 0;
   if (const auto code = find(device, gpu); code != nvml::success) return code;
   if (info == nullptr) return nvml::error_invalid_argument;
+  // No frame buffer, no answer.
+  if (gpus()[gpu].mode == GpuMode::integrated) return nvml::error_not_supported;
   info->total = gpus()[gpu].memory_bytes;
   info->used = allocations_.used_bytes(gpu);
   info->free = info->total - info->used;
+  return nvml::success;
+}
+
+nvml::nvmlReturn_t SoftNvml::device_get_mig_mode(nvmlDevice_t device, unsigned* current,
+                                                 unsigned* pending) {
+  std::uint32_t gpu = 0;
+  if (const auto code = find(device, gpu); code != nvml::success) return code;
+  if (current == nullptr || pending == nullptr) return nvml::error_invalid_argument;
+  *current = *pending = gpus()[gpu].mode == GpuMode::mig ? nvml::mig_enabled : 0;
+  return nvml::success;
+}
+
+nvml::nvmlReturn_t SoftNvml::device_get_virtualization_mode(nvmlDevice_t device, int* mode) {
+  std::uint32_t gpu = 0;
+  if (const auto code = find(device, gpu); code != nvml::success) return code;
+  if (mode == nullptr) return nvml::error_invalid_argument;
+  *mode = bus_.machine().guest ? nvml::virtualization_passthrough : nvml::virtualization_none;
+  if (gpus()[gpu].mode == GpuMode::vgpu) *mode = nvml::virtualization_vgpu;
+  return nvml::success;
+}
+
+nvml::nvmlReturn_t SoftNvml::system_get_conf_compute_state(nvmlConfComputeSystemState_t* state) {
+  if (users_ == 0) return nvml::error_uninitialized;
+  if (state == nullptr) return nvml::error_invalid_argument;
+  *state = {};
+  state->ccFeature = bus_.machine().confidential ? nvml::conf_compute_enabled : 0;
   return nvml::success;
 }
 

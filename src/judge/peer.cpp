@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "judge/findings.hpp"
+#include "judge/gpu_mode.hpp"
 #include "judge/path.hpp"
 
 namespace nobounce::judge {
@@ -45,6 +46,7 @@ class PeerJudge {
         can_access_(can_access()) {}
 
   PeerJudgement judge() {
+    judge_pair_mode(machine_, question_.source, question_.target, by_nvlink(), result_.findings);
     judge_product();
     judge_generations();
     judge_chipset();

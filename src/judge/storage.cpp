@@ -10,6 +10,7 @@
 
 #include "judge/file_systems.hpp"
 #include "judge/findings.hpp"
+#include "judge/gpu_mode.hpp"
 #include "judge/path.hpp"
 
 namespace nobounce::judge {
@@ -215,6 +216,7 @@ class StorageJudge {
                 "/sys/bus/pci/devices"));
       return;
     }
+    judge_storage_mode(question_.machine, question_.gpu, result_.findings);
     const core::GpuFacts* facts = nullptr;
     for (const core::GpuFacts& each : question_.host.gpus) {
       if (each.gpu == question_.gpu) facts = &each;

@@ -57,7 +57,7 @@ Benefit measured_benefit(Session& session, system::Host& host, const Subject& su
   const Leg& slower = *legs[0].best_ns >= *legs[1].best_ns ? legs[0] : legs[1];
   // Staging that pipelines its legs takes as long as the slower; what it takes beyond is its own.
   const bool own = control_ns > *slower.best_ns + *slower.best_ns / 2;
-  benefit.bottleneck = own ? "the bounce itself" : slower.name;
+  benefit.bottleneck = own ? "bounce itself, slower than either of its legs alone" : slower.name;
   // Between GPUs the direct path has a link of its own: only the transfer tells how fast that is.
   const std::uint64_t direct_ns = p2p ? transfer_ns : *slower.best_ns;
   if (direct_ns > 0)

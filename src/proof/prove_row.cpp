@@ -13,6 +13,7 @@
 namespace nobounce::proof {
 namespace {
 
+using evidence::Moment;
 using evidence::WitnessKind;
 using evidence::WitnessReading;
 
@@ -123,10 +124,11 @@ class RowRun {
     double counted = 0;
     int legs = 0;
     const auto leg = [&](const Place& source, const Place& target) {
-      const WitnessReading before = witnesses_.read();
+      const WitnessReading before = witnesses_.read(Moment::before);
       if (!session_.transfer(source, target).ok()) return false;
-      const auto moved_bytes = evidence::moved(before.of(WitnessKind::gpu_pcie),
-                                               witnesses_.read().of(WitnessKind::gpu_pcie));
+      const auto moved_bytes =
+          evidence::moved(before.of(WitnessKind::gpu_pcie),
+                          witnesses_.read(Moment::after).of(WitnessKind::gpu_pcie));
       if (!moved_bytes.value.has_value()) return false;
       counted += *moved_bytes.value;
       ++legs;
@@ -141,12 +143,12 @@ class RowRun {
 
   /// The background of the machine, as long as a transfer takes.
   void idle() {
-    const WitnessReading before = witnesses_.read();
+    const WitnessReading before = witnesses_.read(Moment::before);
     if (host_.kind() == HostKind::live) {
       (void)host_.workers().wait([] { return false; },
                                  before.time_ns + std::max(options_.idle_ns_min, last_elapsed_ns_));
     }
-    background_.take(before, witnesses_.read());
+    background_.take(before, witnesses_.read(Moment::after));
   }
 
   /// One transfer between two readings, verified outside them. False: the row cannot go on.
@@ -161,9 +163,11 @@ class RowRun {
       give_up(spoiled.error());
       return false;
     }
-    const WitnessReading before = witnesses_.read();
+    const WitnessReading before = witnesses_.read(Moment::before);
+    const std::uint64_t begin_ns = host_.clock().now_ns();
     const Outcome outcome = session_.transfer(source, target, {.policy = policy});
-    const WitnessReading after = witnesses_.read();
+    const std::uint64_t transfer_ns = host_.clock().now_ns() - begin_ns;
+    const WitnessReading after = witnesses_.read(Moment::after);
     last_elapsed_ns_ = after.time_ns - before.time_ns;
     account(outcome, policy);
     if (!outcome.ok() && outcome.receipt.bytes.total() < volume) {
@@ -175,7 +179,8 @@ class RowRun {
       return false;
     }
     // A software machine has no background, and its clock is nobody's time.
-    series.add(volume, before, after, host_.kind() == HostKind::live ? background_ : Background{});
+    series.add(volume, transfer_ns, before, after,
+               host_.kind() == HostKind::live ? background_ : Background{});
     return true;
   }
 

@@ -22,8 +22,9 @@ double Background::of(WitnessKind kind, std::uint64_t elapsed_ns) const {
   return per_ns_[static_cast<std::size_t>(kind)] * static_cast<double>(elapsed_ns);
 }
 
-void Series::add(std::uint64_t volume_bytes, const evidence::WitnessReading& before,
-                 const evidence::WitnessReading& after, const Background& background) {
+void Series::add(std::uint64_t volume_bytes, std::uint64_t transfer_ns,
+                 const evidence::WitnessReading& before, const evidence::WitnessReading& after,
+                 const Background& background) {
   const std::uint64_t elapsed_ns = after.time_ns - before.time_ns;
   for (std::size_t i = 0; i < evidence::witness_count; ++i) {
     const WitnessValue counted = moved(before.values[i], after.values[i]);
@@ -38,9 +39,9 @@ void Series::add(std::uint64_t volume_bytes, const evidence::WitnessReading& bef
                              static_cast<double>(volume_bytes) / 4;
   if (volume_bytes > largest_bytes_) {
     largest_bytes_ = volume_bytes;
-    best_ns_ = elapsed_ns;
+    best_ns_ = transfer_ns;
   } else if (volume_bytes == largest_bytes_) {
-    best_ns_ = std::min(best_ns_, elapsed_ns);
+    best_ns_ = std::min(best_ns_, transfer_ns);
   }
 }
 

@@ -24,8 +24,10 @@ class Background {
 /// The points of one kind of transfer, for every witness.
 class Series {
  public:
-  void add(std::uint64_t volume_bytes, const evidence::WitnessReading& before,
-           const evidence::WitnessReading& after, const Background& background);
+  /// `transfer_ns`: of the transfer alone, which the readings enclose.
+  void add(std::uint64_t volume_bytes, std::uint64_t transfer_ns,
+           const evidence::WitnessReading& before, const evidence::WitnessReading& after,
+           const Background& background);
   [[nodiscard]] const std::vector<evidence::Point>& of(evidence::WitnessKind kind) const {
     return points_[static_cast<std::size_t>(kind)];
   }

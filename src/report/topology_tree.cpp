@@ -38,6 +38,20 @@ std::string spaced(const std::string& text) {
   return text.empty() ? text : "  " + text;
 }
 
+std::string mode_text(GpuMode mode) {
+  switch (mode) {
+    case GpuMode::whole:
+      return "";
+    case GpuMode::mig:
+      return "  (split: MIG)";
+    case GpuMode::vgpu:
+      return "  (vGPU)";
+    case GpuMode::integrated:
+      return "  (integrated)";
+  }
+  return "";
+}
+
 /// Builds the tree from the parents that devices name.
 class TreeBuilder {
  public:
@@ -59,10 +73,15 @@ class TreeBuilder {
   }
 
  private:
+  /// A virtual machine's own ports say nothing of the ports that its devices really hang under.
+  [[nodiscard]] std::string_view acs_text(AcsMode mode) const {
+    return machine_.guest ? "not visible in a virtual machine" : to_string(mode);
+  }
+
   [[nodiscard]] Node host_bridge(std::uint32_t index) const {
     const HostBridge& bridge = machine_.host_bridges[index];
     return {fmt::format("host_bridge:{}  peer forwarding {}, ACS {}", index,
-                        to_string(bridge.peer_forwarding), to_string(bridge.acs)),
+                        to_string(bridge.peer_forwarding), acs_text(bridge.acs)),
             below({Parent::Kind::host_bridge, index})};
   }
 
@@ -74,10 +93,11 @@ class TreeBuilder {
     for (std::uint32_t i = 0; i < machine_.gpus.size(); ++i) {
       const Gpu& gpu = machine_.gpus[i];
       if (gpu.parent != parent) continue;
-      nodes.push_back({fmt::format("gpu:{}{}{}  {}, BAR1 {}{}", i, spaced(gpu.bdf),
-                                   spaced(gpu.product), short_bytes(gpu.memory_bytes),
-                                   short_bytes(gpu.bar1_bytes), link_text(gpu.link)),
-                       {}});
+      nodes.push_back(
+          {fmt::format("gpu:{}{}{}{}  {}, BAR1 {}{}", i, spaced(gpu.bdf), spaced(gpu.product),
+                       mode_text(gpu.mode), short_bytes(gpu.memory_bytes),
+                       short_bytes(gpu.bar1_bytes), link_text(gpu.link)),
+           {}});
     }
     for (std::uint32_t i = 0; i < machine_.nics.size(); ++i) {
       const Nic& nic = machine_.nics[i];
@@ -97,7 +117,7 @@ class TreeBuilder {
 
   [[nodiscard]] Node pci_switch(std::uint32_t index) const {
     const Switch& entry = machine_.switches[index];
-    std::string text = fmt::format("switch:{}  ACS {}", index, to_string(entry.acs));
+    std::string text = fmt::format("switch:{}  ACS {}", index, acs_text(entry.acs));
     for (const SwitchPort& port : entry.ports) {
       if (port.acs == AcsMode::inherit || port.acs == entry.acs) continue;
       text += fmt::format(", port of {} {}", port.device, to_string(port.acs));

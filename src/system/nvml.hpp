@@ -15,6 +15,7 @@ class Nvml {
   using nvmlMemory_t = nvml::nvmlMemory_t;
   using nvmlBAR1Memory_t = nvml::nvmlBAR1Memory_t;
   using nvmlFieldValue_t = nvml::nvmlFieldValue_t;
+  using nvmlConfComputeSystemState_t = nvml::nvmlConfComputeSystemState_t;
 
   Nvml() = default;
   Nvml(const Nvml&) = delete;

@@ -17,6 +17,18 @@ inline constexpr nvmlReturn_t error_no_permission = 4;
 inline constexpr nvmlReturn_t error_not_found = 6;
 inline constexpr nvmlReturn_t error_function_not_found = 13;
 
+inline constexpr unsigned mig_enabled = 1;        // NVML_DEVICE_MIG_ENABLE
+inline constexpr int virtualization_none = 0;     // nvmlGpuVirtualizationMode_t
+inline constexpr int virtualization_passthrough = 1;
+inline constexpr int virtualization_vgpu = 2;
+inline constexpr unsigned conf_compute_enabled = 1;  // NVML_CC_SYSTEM_FEATURE_ENABLED
+
+struct nvmlConfComputeSystemState_t {
+  unsigned environment;
+  unsigned ccFeature;
+  unsigned devToolsMode;
+};
+
 struct nvmlPciInfo_t {  // nvmlPciInfo_v3
   char busIdLegacy[16];
   unsigned domain;

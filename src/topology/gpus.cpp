@@ -79,6 +79,9 @@ class GpuReader {
   void read_nvml() {
     if (nvml_.table() == nullptr) return;
     system::Nvml& table = *nvml_.table();
+    nvml::nvmlConfComputeSystemState_t state{};
+    list_.confidential = table.system_get_conf_compute_state(&state) == nvml::success &&
+                         state.ccFeature == nvml::conf_compute_enabled;
     unsigned count = 0;
     if (table.device_get_count(&count) != nvml::success) return;
     for (unsigned i = 0; i < count; ++i) {
@@ -104,11 +107,29 @@ class GpuReader {
     text.fill('\0');
     if (table.device_get_uuid(device, text.data(), length) == nvml::success) gpu.uuid = text.data();
     nvml::nvmlMemory_t memory{};
-    if (table.device_get_memory_info(device, &memory) == nvml::success)
-      gpu.memory_bytes = memory.total;
+    const auto memory_answer = table.device_get_memory_info(device, &memory);
+    if (memory_answer == nvml::success) gpu.memory_bytes = memory.total;
+    gpu.mode = mode_of(table, device, memory_answer == nvml::error_not_supported);
     nvml::nvmlBAR1Memory_t bar1{};
     if (table.device_get_bar1_memory_info(device, &bar1) == nvml::success)
       gpu.bar1_bytes = bar1.bar1Total;
+  }
+
+  /// A GPU without memory of its own has no frame buffer to tell of: NVML then does not support the
+  /// question (as nvidia-smi's "Memory-Usage: Not Supported" on such systems).
+  static GpuMode mode_of(system::Nvml& table, nvml::nvmlDevice_t device, bool no_frame_buffer) {
+    unsigned current = 0;
+    unsigned pending = 0;
+    if (table.device_get_mig_mode(device, &current, &pending) == nvml::success &&
+        current == nvml::mig_enabled) {
+      return GpuMode::mig;
+    }
+    int virtualization = nvml::virtualization_none;
+    if (table.device_get_virtualization_mode(device, &virtualization) == nvml::success &&
+        virtualization == nvml::virtualization_vgpu) {
+      return GpuMode::vgpu;
+    }
+    return no_frame_buffer ? GpuMode::integrated : GpuMode::whole;
   }
 
   void read_pci() {

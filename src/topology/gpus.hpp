@@ -13,6 +13,7 @@ namespace nobounce::topology {
 struct GpuList {
   std::vector<Gpu> gpus;  ///< without their parents
   std::vector<NvLink> nvlinks;
+  bool confidential = false;  ///< confidential computing is on, as NVML says
 };
 
 /// Uses NVML where it is there; GPUs that only the PCI tree knows come last, in PCI order.

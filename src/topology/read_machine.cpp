@@ -125,6 +125,7 @@ class MachineReader {
     GpuList gpus = read_gpus(host_, tree_);
     machine_.gpus = std::move(gpus.gpus);
     machine_.nvlinks = std::move(gpus.nvlinks);
+    machine_.confidential = gpus.confidential;
     for (std::size_t i = 0; i < machine_.gpus.size(); ++i) {
       Gpu& gpu = machine_.gpus[i];
       gpu.parent = Parent{};

@@ -141,6 +141,37 @@ TEST_F(LinkCounterTest, ThatAreNotSupportedSayWhich) {
   EXPECT_NE(value.detail.find("field 138 of gpu:0"), std::string::npos) << value.detail;
 }
 
+/// A clock under which a counter arrives late.
+class LateWorkers : public NoWorkers {
+ public:
+  LateWorkers(ScriptedNvml& nvml, int waits) : nvml_(nvml), waits_(waits) {}
+  bool wait(core::FunctionRef<bool()> ready, std::uint64_t) override {
+    if (--waits_ == 0) nvml_.fields[system::nvml::field_nvlink_throughput_data_tx] = 100;
+    return ready();
+  }
+  [[nodiscard]] int waits() const { return waits_; }
+
+ private:
+  ScriptedNvml& nvml_;
+  int waits_;
+};
+
+class LateHost : public LiveLookingHost {
+ public:
+  using LiveLookingHost::LiveLookingHost;
+  LateWorkers late{scripted, 3};
+  system::Workers& workers() override { return late; }
+};
+
+TEST_F(LinkCounterTest, OfNvlinkAreAskedUntilTheyStandStill) {
+  LateHost host(soft_.host());
+  host.scripted.fields[system::nvml::field_nvlink_throughput_data_tx] = 1;
+  LinkCounters counters(host);
+  counters.watch({0, 1});
+  EXPECT_EQ(counters.nvlink_bytes().value, std::optional<double>(2 * 100 * 1024.0));
+  EXPECT_GT(host.late.waits(), -20) << "it ends soon after";
+}
+
 TEST_F(LinkCounterTest, OpenNvmlOnceAndCloseIt) {
   set_pcie(0, 0);
   {
@@ -165,9 +196,9 @@ TEST(LinkCountersOfASoftwareMachine, SeeANvlinkCopyOnNvlinkAndItsStagedTwinOnPci
   (void)soft->transfer(source->place(), target->place());  // the probe belongs to no reading
   witnesses.watch({0, 1});
   for (const Policy policy : {Policy::direct_required, Policy::staged_only}) {
-    const evidence::WitnessReading before = witnesses.read();
+    const evidence::WitnessReading before = witnesses.read(evidence::Moment::before);
     ASSERT_TRUE(soft->transfer(source->place(), target->place(), {.policy = policy}).ok());
-    const evidence::WitnessReading after = witnesses.read();
+    const evidence::WitnessReading after = witnesses.read(evidence::Moment::after);
     const auto moved = [&](WitnessKind kind) {
       return evidence::moved(before.of(kind), after.of(kind)).value.value_or(-1);
     };

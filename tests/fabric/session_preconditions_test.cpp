@@ -130,6 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
                {"/environment={\"CUFILE_FORCE_COMPAT_MODE\":\"true\"}"}},
         Broken{
             "GpuNotSupported", Cause::storage_gpu_not_supported, {"/gpus/0/gpudirect_rdma=false"}},
+        Broken{"IntegratedGpu", Cause::machine_integrated_gpu, {"/gpus/0/mode=integrated"}},
+        Broken{"Confidential", Cause::machine_confidential_computing, {"/confidential=true"}},
         Broken{"IommuTranslated", Cause::machine_iommu_translated, {"/kernel/iommu=translated"}},
         Broken{"AcsRedirect", Cause::machine_acs_redirect, {"/switches/0/acs=redirect"}},
         Broken{"AcsRedirectOfOnePort",

@@ -274,6 +274,7 @@ TEST(MachineJson, WritesEveryFieldSchemaFirst) {
                               "/gpus/0/memory_bytes",
                               "/gpus/0/bar1_bytes",
                               "/gpus/0/peer_status",
+                              "/gpus/0/mode",
                               "/gpus/0/product",
                               "/gpus/0/gpudirect_rdma",
                               "/gpus/0/bdf",

@@ -50,6 +50,7 @@ void add_endpoints(Dice& dice, Machine& machine) {
     gpu.memory_bytes = dice.coin() ? 0 : dice.below(1u << 30) * 977ull;
     gpu.bar1_bytes = dice.coin() ? 0 : dice.below(1u << 30) * 977ull;
     gpu.peer_status = dice.any(PeerStatus::unknown);
+    gpu.mode = dice.any(GpuMode::integrated);
     gpu.product = dice.text();
     gpu.gpudirect_rdma = dice.coin();
     gpu.link = dice.link();

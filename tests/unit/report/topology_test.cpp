@@ -39,6 +39,17 @@ Machine small_machine(unsigned gpus) {
   return machine;
 }
 
+TEST(TopologyText, ShowsNoAcsOfPortsThatAVirtualMachineHides) {
+  Machine machine;
+  machine.numa_nodes.resize(1);
+  machine.host_bridges.resize(1);
+  EXPECT_TRUE(topology_text(machine, {}).find("ACS off") != std::string::npos);
+  machine.guest = true;
+  const std::string text = topology_text(machine, {});
+  EXPECT_EQ(text.find("ACS off"), std::string::npos) << text;
+  EXPECT_NE(text.find("ACS not visible in a virtual machine"), std::string::npos) << text;
+}
+
 TEST(TopologyText, DrawsEveryDeviceUnderItsParent) {
   const std::string text = tree_text(small_machine(2), {});
   EXPECT_TRUE(holds(text, "└─ numa:0  socket 0  64 GiB")) << text;

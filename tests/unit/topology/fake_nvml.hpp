@@ -18,12 +18,16 @@ struct FakeGpu {
   unsigned long long bar1 = 0;
   int peer_status = 0;
   std::vector<std::string> links;  ///< remote address of each active NVLink
+  bool mig = false;
+  int virtualization = 0;
+  bool frame_buffer = true;
 };
 
 class FakeNvml : public system::Nvml {
  public:
   std::vector<FakeGpu> gpus;
   int initialised = 0;
+  unsigned confidential = 0;
 
   nvmlReturn_t init() override { return ++initialised, 0; }
   nvmlReturn_t shutdown() override { return --initialised, 0; }
@@ -48,7 +52,22 @@ class FakeNvml : public system::Nvml {
     return 0;
   }
   nvmlReturn_t device_get_memory_info(nvmlDevice_t device, nvmlMemory_t* info) override {
+    if (!of(device).frame_buffer) return system::nvml::error_not_supported;
     info->total = of(device).memory;
+    return 0;
+  }
+  nvmlReturn_t device_get_mig_mode(nvmlDevice_t device, unsigned* current,
+                                   unsigned* pending) override {
+    *current = of(device).mig ? 1 : 0;
+    *pending = 0;
+    return 0;
+  }
+  nvmlReturn_t device_get_virtualization_mode(nvmlDevice_t device, int* mode) override {
+    *mode = of(device).virtualization;
+    return 0;
+  }
+  nvmlReturn_t system_get_conf_compute_state(nvmlConfComputeSystemState_t* state) override {
+    state->ccFeature = confidential;
     return 0;
   }
   nvmlReturn_t device_get_bar1_memory_info(nvmlDevice_t device, nvmlBAR1Memory_t* info) override {

@@ -321,6 +321,28 @@ TEST(ReadGpus, FollowNvmlsOrder) {
   EXPECT_EQ(nvml.initialised, 0) << "NVML must be shut down as often as it is initialised";
 }
 
+TEST(ReadGpus, AreWholeSplitSharedOrIntegrated) {
+  Server server;
+  server.two_sockets();
+  FakeNvml nvml;
+  nvml.gpus = {{"00000000:81:00.0", "NVIDIA B", "GPU-b", 2ull << 30, 3ull << 30, 0, {}},
+               {"00000000:03:00.0", "NVIDIA A", "GPU-a", 4ull << 30, 5ull << 30, 0, {}}};
+  server.host.nvml_table = &nvml;
+  EXPECT_EQ(read(server).gpus[0].mode, GpuMode::whole);
+  EXPECT_FALSE(read(server).confidential);
+  nvml.gpus[0].mig = true;
+  nvml.gpus[1].virtualization = 2;
+  nvml.confidential = 1;
+  EXPECT_EQ(read(server).gpus[0].mode, GpuMode::mig);
+  EXPECT_EQ(read(server).gpus[1].mode, GpuMode::vgpu);
+  EXPECT_TRUE(read(server).confidential);
+  nvml.gpus[1].virtualization = 1;  // passed through whole
+  EXPECT_EQ(read(server).gpus[1].mode, GpuMode::whole);
+  nvml.gpus[1].frame_buffer = false;
+  EXPECT_EQ(read(server).gpus[1].mode, GpuMode::integrated);
+  EXPECT_EQ(read(server).gpus[1].memory_bytes, 0u);
+}
+
 TEST(ReadGpus, KeepOnesThatNvmlDoesNotShow) {
   Server server;
   server.two_sockets();
