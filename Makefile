@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help setup demo program test release layers format tidy dist install clean
+.PHONY: help setup demo program test release layers format tidy dist device install clean
 
 help:
 	@echo 'make setup     install missing packages (apt; sudo when not root)'
@@ -12,6 +12,7 @@ help:
 	@echo 'make layers    who may include whom, and effects only behind the seam'
 	@echo 'make format    clang-format 14; make tidy: clang-tidy 14'
 	@echo 'make dist      a relocatable binary in dist/'
+	@echo 'make device    dist/device: what bench/on_gpu.sh needs on a machine with a GPU and no tools'
 	@echo 'make install   program, library and headers below PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make clean     remove build/ and dist/'
 
@@ -51,6 +52,16 @@ dist:
 	@mkdir -p dist
 	@strip -o dist/nobounce build/dist/nobounce
 	@tools/symbols dist/nobounce 2.28
+
+device: setup
+	@cmake --preset device >/dev/null
+	@cmake --build --preset device -j $(JOBS)
+	@mkdir -p dist/device
+	@for program in nobounce nobounce_conformance device_tests nobounce_gpu_bench; do \
+	  strip -o dist/device/$$program build/device/$$program || exit 1; \
+	  tools/symbols dist/device/$$program 2.39 || exit 1; done
+	@cp tests/conformance/h200-*.json tests/conformance/explained.txt dist/device/
+	@git rev-parse --short HEAD >dist/device/commit 2>/dev/null || true
 
 install: release
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)

@@ -28,7 +28,8 @@ constexpr const char* usage =
     "nobounce_conformance --check MACHINE.json [--answers LIVE.json] [--explained FILE]\n"
     "nobounce_conformance --list\n"
     "  --live, --soft  ask this machine, or a software machine of that description\n"
-    "  --compare       exit 0 only if every sequence that both were asked is equal or explained\n"
+    "  --compare       exit 0 only if both were asked something, and all of that is equal or "
+    "explained\n"
     "  --unconfirmed   the functions of the tables that no equal sequence shows, one a line\n"
     "  --check         asks the software machine twice: the same answers, at least 200 sequences,\n"
     "                  and what --compare demands for each --answers\n";
@@ -146,6 +147,7 @@ int write_answers(const Answers& answers, const std::string& path) {
   }
   std::printf("%zu sequences, %zu skipped, %zu ended their process\n", answers.sequences.size(),
               skipped, ended);
+  if (skipped == answers.sequences.size()) return std::puts("nothing was asked"), 1;
   if (path.empty()) return std::fputs(to_json(answers).c_str(), stdout) < 0 ? 1 : 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << to_json(answers);
@@ -165,7 +167,8 @@ int compare_files(const std::vector<std::string>& files, const std::string& expl
     return 0;
   }
   std::fputs(to_text(comparison).c_str(), stdout);
-  return comparison.unexplained() == 0 && comparison.stale.empty() ? 0 : 1;
+  const bool agree = comparison.unexplained() == 0 && comparison.stale.empty();
+  return agree && !comparison.equal.empty() ? 0 : 1;
 }
 
 int check(const Catalogue& catalogue, const Arguments& arguments) {
@@ -193,7 +196,9 @@ int check(const Catalogue& catalogue, const Arguments& arguments) {
     if (!live) return 1;
     const Comparison comparison = compare(*live, first, *why);
     std::printf("against %s\n%s", path.c_str(), to_text(comparison).c_str());
-    if (comparison.unexplained() > 0 || !comparison.stale.empty()) code = 1;
+    if (comparison.unexplained() > 0 || !comparison.stale.empty() || comparison.equal.empty()) {
+      code = 1;
+    }
   }
   return code;
 }

@@ -1,0 +1,84 @@
+// What a receipt and its entry in the session's ledger cost per transfer: the same steps that a
+// transfer takes, in a loop, with each part left out in turn. Needs no GPU.
+#include <nobounce/receipt.hpp>
+
+#include "bench/measure.hpp"
+#include "session/session_ledger.hpp"
+#include "system/live_host.hpp"
+
+namespace nobounce::bench {
+
+namespace {
+
+constexpr int transfers_per_run = 200'000;
+constexpr int runs = 15;
+
+struct Parts {
+  bool receipt = false;
+  bool clock = false;
+  bool ledger = false;
+};
+
+/// Keeps a value in memory, so that what made it is not optimised away.
+template <typename Value>
+void keep(Value& value) {
+  asm volatile("" : : "g"(&value) : "memory");
+}
+
+double one_run(system::Host& host, session::SessionLedger& ledger, const Parts& parts) {
+  const double begin = seconds_now();
+  for (int i = 0; i < transfers_per_run; ++i) {
+    Receipt receipt;
+    if (parts.receipt) {
+      receipt.transfer_id = static_cast<std::uint64_t>(i);
+      receipt.requested_bytes = 4096;
+      receipt.member = Member::storage;
+      receipt.source = {DeviceRef::Kind::file, 0};
+      receipt.target = {DeviceRef::Kind::gpu, 0};
+      receipt.segments = 1;
+      receipt.add_cause(Cause::storage_nvidia_fs_absent);
+      receipt.add_cause(Cause::storage_p2pdma_off);
+      receipt.bytes[Carriage::staged] += 4096;
+      keep(receipt);
+    }
+    if (parts.ledger) ledger.start();
+    if (parts.clock) receipt.started_ns = host.clock().now_ns();
+    if (parts.ledger) ledger.arrived(receipt.member, receipt.bytes, 1 << 20);
+    if (parts.clock) receipt.elapsed_ns = host.clock().now_ns() - receipt.started_ns;
+    if (parts.ledger) ledger.enter(receipt, true);
+    keep(receipt);
+  }
+  return (seconds_now() - begin) / transfers_per_run * 1e9;
+}
+
+}  // namespace
+
+int ledger_cost(const std::vector<std::string>&) {
+  const auto host = system::make_live_host();
+  session::SessionLedger ledger(*host, true);
+  const std::pair<const char*, Parts> kinds[] = {{"without", {}},
+                                                 {"receipt", {.receipt = true}},
+                                                 {"clock", {.clock = true}},
+                                                 {"ledger", {.ledger = true}},
+                                                 {"with", {true, true, true}}};
+  std::vector<Samples> samples(std::size(kinds));
+  for (int run = 0; run < runs; ++run) {  // in turn, so that a slow moment hits all alike
+    for (std::size_t i = 0; i < std::size(kinds); ++i) {
+      samples[i].add(one_run(*host, ledger, kinds[i].second));
+    }
+  }
+  core::JsonObject result;
+  result.emplace_back("case", "ledger_cost");
+  core::JsonObject nanoseconds;
+  for (std::size_t i = 0; i < std::size(kinds); ++i) {
+    nanoseconds.emplace_back(kinds[i].first, samples[i].json());
+  }
+  result.emplace_back("ns_per_transfer", std::move(nanoseconds));
+  const double added = samples.back().median() - samples.front().median();
+  result.emplace_back("added_ns", added);
+  result.emplace_back("added_ns_without_clock",
+                      samples[1].median() + samples[3].median() - 2 * samples.front().median());
+  return print(std::move(result));
+}
+
+}  // namespace nobounce::bench

@@ -1,0 +1,19 @@
+// nobounce_gpu_bench: what transfers cost beside the plain driver calls, as JSON with ratios of one
+// run.
+#include <string>
+#include <vector>
+
+#include "bench/measure.hpp"
+
+int main(int argc, char** argv) {
+  using namespace nobounce::bench;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string command = words.empty() ? "" : words[0];
+  if (command == "copy") return copy(words);
+  if (command == "peer") return peer(words);
+  if (command == "ledger-cost") return ledger_cost(words);
+  return failed(
+      "nobounce_gpu_bench copy [--folder DIR] [--file FILE] [--bytes N] [--sweep yes]\n"
+      "nobounce_gpu_bench peer [--bytes N]\n"
+      "nobounce_gpu_bench ledger-cost");
+}
