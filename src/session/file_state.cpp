@@ -44,6 +44,13 @@ void FileState::close() {
   if (open.buffered.valid()) (void)session.host.storage().close(open.buffered);
 }
 
+bool changed_since_opening(const SessionState& state, std::uint32_t file) {
+  const FileEntry* entry = state.files.entry(file);
+  const Result<system::FileStatus> now = state.host.storage().status(entry->open.buffered);
+  return now.ok() &&
+         (now->modified_ns != entry->modified_ns || now->size_bytes != entry->length_bytes);
+}
+
 Status FileState::commit(bool durable) {
   if (!writable || committed) return {};
   system::Storage& storage = session.host.storage();

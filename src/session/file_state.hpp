@@ -32,4 +32,8 @@ struct FileState {
   std::uint64_t length_bytes = 0;
 };
 
+/// Whether somebody changed an open file since it was opened, as its status tells. A status that
+/// cannot be read tells nothing.
+[[nodiscard]] bool changed_since_opening(const SessionState& state, std::uint32_t file);
+
 }  // namespace nobounce::session

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "session/file_state.hpp"
 #include "session/pairs.hpp"
 #include "session/transfer_state.hpp"
 
@@ -82,9 +83,22 @@ Error data_differs(std::string attempted) {
                .detail = "the owner of the target memory read other bytes than were sent"};
 }
 
-/// File -> GPU: what the GPU's owner reads back must be what the file holds.
-Status probe_read(SessionState& state, const FileRange& range, const GpuMemory& memory) {
-  const std::string attempted = "probe a direct read";
+/// Whether a file no longer holds what was read from it: then other bytes in the GPU say nothing of
+/// the path. Its times may be too coarse to tell, and its bytes may have changed back.
+bool changed_meanwhile(SessionState& state, const FileRange& range, const std::byte* before) {
+  if (changed_since_opening(state, range.file)) return true;
+  Result<ProbeBuffer> now = ProbeBuffer::make(state.host);
+  if (!now.ok()) return false;
+  const system::OpenFile* file = state.files.find(range.file);
+  const Result<bool> whole =
+      read_whole(state, *file, now->data(), range.length_bytes, range.offset);
+  return !whole.ok() || !*whole || std::memcmp(before, now->data(), range.length_bytes) != 0;
+}
+
+/// File -> GPU: what the GPU's owner reads back must be what the file holds. Nothing if that cannot
+/// be told, because somebody writes the file.
+std::optional<Status> probe_read(SessionState& state, const FileRange& range,
+                                 const GpuMemory& memory) {
   const system::OpenFile* file = state.files.find(range.file);
   const std::uint64_t length = range.length_bytes;
   Result<ProbeBuffer> expected = ProbeBuffer::make(state.host);
@@ -93,7 +107,7 @@ Status probe_read(SessionState& state, const FileRange& range, const GpuMemory& 
   if (!arrived.ok()) return arrived.error();
   Result<bool> whole = read_whole(state, *file, expected->data(), length, range.offset);
   if (!whole.ok()) return whole.error();
-  if (!*whole) return {};  // shorter than it was: the transfer itself will say so
+  if (!*whole) return std::nullopt;  // shorter than it was: the transfer itself will say so
   // Fill the target with something that the file does not hold, so that a lost write shows.
   for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
   const HostMemory arrived_place{arrived->data(), length};
@@ -103,10 +117,13 @@ Status probe_read(SessionState& state, const FileRange& range, const GpuMemory& 
         std::tuple{ProviderKind::storage, Place{range}, Place{target}},
         std::tuple{ProviderKind::staged, Place{target}, Place{arrived_place}}}) {
     const core::Completion ended = move(state, provider, from, to);
-    if (ended.error.has_value()) return *ended.error;
+    if (!ended.error.has_value()) continue;
+    if (changed_meanwhile(state, range, expected->data())) return std::nullopt;  // cut short
+    return *ended.error;
   }
-  if (std::memcmp(expected->data(), arrived->data(), length) != 0) return data_differs(attempted);
-  return {};
+  if (std::memcmp(expected->data(), arrived->data(), length) == 0) return Status{};
+  if (changed_meanwhile(state, range, expected->data())) return std::nullopt;
+  return data_differs("probe a direct read");
 }
 
 /// GPU -> file, into a file that the transfer will overwrite anyway.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "session/check.hpp"
+#include "session/file_state.hpp"
 #include "session/pairs.hpp"
 #include "session/region_state.hpp"
 
@@ -229,12 +230,7 @@ void TransferState_::cancel(Cause why) {
 void TransferState_::note_changed_source() {
   const auto* range = std::get_if<FileRange>(&source);
   if (range == nullptr || receipt_.bytes.total() == 0) return;
-  const FileEntry* file = session.files.entry(range->file);
-  const Result<system::FileStatus> now = session.host.storage().status(file->open.buffered);
-  if (now.ok() &&
-      (now->modified_ns != file->modified_ns || now->size_bytes != file->length_bytes)) {
-    receipt_.add_cause(Cause::file_changed);
-  }
+  if (changed_since_opening(session, range->file)) receipt_.add_cause(Cause::file_changed);
 }
 
 void TransferState_::finish() {

@@ -2,6 +2,9 @@
 // that say they are empty, links that lead nowhere.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "support/around_host.hpp"
 #include "support/soft_session.hpp"
 
 namespace nobounce {
@@ -56,6 +59,65 @@ TEST(ChangedSource, IsNamedInTheReceipt) {
   const Outcome outcome = soft->transfer(file->place(), region->place());
   EXPECT_TRUE(test::has_cause(outcome.receipt, Cause::file_changed));
 }
+
+/// Somebody writes the file as soon as the first request for it comes.
+class WrittenMeanwhile : public support::AroundCufile {
+ public:
+  WrittenMeanwhile(system::Cufile& inner, std::string path, std::vector<std::byte> content)
+      : AroundCufile(inner), path_(std::move(path)), content_(std::move(content)) {}
+  ssize_t read(system::cufile::CUfileHandle_t handle, void* base, std::size_t size,
+               off_t file_offset, off_t base_offset) override {
+    if (!written_) write_file(path_, content_);
+    written_ = true;
+    return AroundCufile::read(handle, base, size, file_offset, base_offset);
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::byte> content_;
+  bool written_ = false;
+};
+
+class ChangedDuringAProbe : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(ChangedDuringAProbe, ASourceDoesNotDiscreditThePath) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("data");
+  const std::vector<std::byte> new_bytes = random_bytes(GetParam(), 2);
+  write_file(path, random_bytes(100000, 1));
+  std::filesystem::last_write_time(
+      path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  auto soft = fabric::SoftHost::create(machine_with("workstation"), {.deterministic = true});
+  ASSERT_TRUE(soft.ok());
+  support::AroundHost host(**soft);
+  WrittenMeanwhile cufile(*host.cufile().value(), path, new_bytes);
+  host.cufile_table = &cufile;
+  Result<Session> session = Session::open(host, SoftSession::quiet());
+  ASSERT_TRUE(session.ok());
+  Result<File> file = session->open_file(path);
+  Result<Region> region = session->allocate(0, 100000);
+  ASSERT_TRUE(file.ok() && region.ok());
+  const Outcome changed = session->transfer(file->place(), region->place());
+  EXPECT_FALSE(test::has_cause(changed.receipt, Cause::storage_p2p_lost));
+  EXPECT_EQ(changed.receipt.bytes[Carriage::staged], 0U) << test::show(changed.receipt.bytes);
+  if (changed.ok()) {
+    EXPECT_TRUE(test::has_cause(changed.receipt, Cause::file_changed));
+  } else {
+    EXPECT_EQ(changed.error->cause, Cause::file_shorter_than_expected);
+  }
+  EXPECT_EQ(changed.ok(), new_bytes.size() == 100000);
+  // The path is as good as it was: the next transfer probes it again, and believes it.
+  Result<File> again = session->open_file(path);
+  ASSERT_TRUE(again.ok());
+  const Outcome calm = session->transfer(again->place(), region->place(0, new_bytes.size()));
+  ASSERT_TRUE(calm.ok()) << to_string(*calm.error);
+  EXPECT_FALSE(test::has_cause(calm.receipt, Cause::storage_p2p_lost));
+  EXPECT_FALSE(test::has_cause(calm.receipt, Cause::file_changed));
+  EXPECT_EQ(calm.receipt.bytes[Carriage::staged], 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(ToLengths, ChangedDuringAProbe, ::testing::Values(100000, 4096, 3),
+                         [](const auto& tested) { return std::to_string(tested.param); });
 
 TEST(SourceWithoutSize, IsRefusedWhereItHasContent) {
   const TemporaryDirectory directory;
