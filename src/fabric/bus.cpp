@@ -16,7 +16,9 @@ Status SoftBus::make_gpus() {
     if (!vram.ok()) return std::move(vram).error();
     vram_.push_back(std::move(vram).value());
     const std::uint64_t window_max = std::uint64_t{1} << layout::gpu_shift;
-    bar1_.push_back(std::make_unique<BusBar1>(std::min(machine_.gpus[gpu].bar1_bytes, window_max)));
+    const std::uint64_t more = planted(Mutant::bus_bar1_too_large) ? bar1_window_bytes : 0;
+    bar1_.push_back(
+        std::make_unique<BusBar1>(std::min(machine_.gpus[gpu].bar1_bytes, window_max) + more));
   }
   return {};
 }
@@ -31,14 +33,14 @@ std::optional<std::uint32_t> SoftBus::gpu_of(DevicePointer pointer) const {
 
 void SoftBus::mark_internal(DevicePointer pointer, std::uint64_t length_bytes, bool internal) {
   const auto gpu = gpu_of(pointer);
-  if (!gpu) return;
+  if (!gpu || planted(Mutant::ledger_internal_forgotten)) return;
   BusVram& vram = *vram_[*gpu];
   vram.mark_internal(pointer.value - vram.base().value, length_bytes, internal);
 }
 
 void SoftBus::discard_vram(DevicePointer pointer, std::uint64_t length_bytes) {
   const auto gpu = gpu_of(pointer);
-  if (!gpu) return;
+  if (!gpu || planted(Mutant::bus_memory_kept)) return;
   vram_[*gpu]->discard(pointer.value - vram_[*gpu]->base().value, length_bytes);
 }
 
@@ -65,6 +67,7 @@ bool SoftBus::unmap_bar1(BusAddress address) {
   const std::uint64_t inside = address.value - layout::bar1_base;
   const std::uint64_t gpu = inside >> layout::gpu_shift;
   if (gpu >= bar1_.size()) return false;
+  if (planted(Mutant::bus_bar1_stale)) return true;
   return bar1_[gpu]->unmap(inside & ((std::uint64_t{1} << layout::gpu_shift) - 1));
 }
 

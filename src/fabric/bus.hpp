@@ -15,6 +15,7 @@
 #include <nobounce/result.hpp>
 #include <nobounce/units.hpp>
 #include "fabric/ledger.hpp"
+#include "fabric/mutant.hpp"
 
 namespace nobounce::fabric {
 
@@ -100,6 +101,7 @@ struct BusOptions {
   std::function<void(std::uint64_t)> carried;
   bool trap_cpu_touches =
       false;  ///< count touches of bounce views by a SIGSEGV handler, open the page and go on
+  Mutant mutant = Mutant::none;  ///< planted by a test, for other tests to notice
 };
 
 /// Thread-safe: requests run in parallel, in the threads of their callers; a request blocks until
@@ -114,6 +116,8 @@ class Bus {
   virtual ~Bus() = default;
 
   [[nodiscard]] virtual const Machine& machine() const = 0;
+  /// Whether this machine is ill in that way. The parts of a machine ask the bus that they share.
+  [[nodiscard]] virtual bool planted(Mutant mutant) const = 0;
   [[nodiscard]] virtual const Ledger& ledger() const = 0;
   [[nodiscard]] virtual Ledger&
   ledger() = 0;  ///< for clear_requests in tests; record_* is the bus's alone

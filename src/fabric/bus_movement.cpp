@@ -63,12 +63,13 @@ SoftBus::Way SoftBus::peer_way(DeviceRef source, DeviceRef target, const End& cl
   // goes up to it.
   const bool translated = machine_.kernel.iommu == IommuMode::translated;
   way.route = translated ? &routes_.peer_upwards(source, target) : &routes_.peer(source, target);
-  const bool unknown = translated && !(claimed.kind == End::Kind::address &&
-                                       iommu_knows(claimed.address, length_bytes));
+  const bool asked = translated && !planted(Mutant::bus_iommu_ignored);
+  const bool unknown =
+      asked && !(claimed.kind == End::Kind::address && iommu_knows(claimed.address, length_bytes));
   if (unknown || !way.route->allowed) {
     way.outcome = BusOutcome::lost;
   } else if (options_.dma_fault && options_.dma_fault()) {
-    way.outcome = BusOutcome::faulted;
+    if (!planted(Mutant::bus_fault_unheard)) way.outcome = BusOutcome::faulted;
   }
   return way;
 }
@@ -97,6 +98,7 @@ void SoftBus::write_links(const BusRoute& route, std::size_t hops, std::uint64_t
 Carried SoftBus::lose(const Way& way, Request request) {
   request.link = way.route->link;
   request.redirected = way.route->redirected;
+  if (planted(Mutant::bus_lost_called_done)) return write_down(way.route, request);
   write_links(*way.route, way.route->hops_if_lost, request.length_bytes);
   ledger_.record_lost(request);
   spend(request.length_bytes);
@@ -106,12 +108,23 @@ Carried SoftBus::lose(const Way& way, Request request) {
 Carried SoftBus::write_down(const BusRoute* route, Request request) {
   if (route != nullptr) {
     request.link = route->link;
-    request.redirected = route->redirected;
+    request.redirected = route->redirected && !planted(Mutant::bus_redirect_forgotten);
     if (request.length_bytes > 0) write_links(*route, route->hops.size(), request.length_bytes);
   }
   ledger_.record_request(request);
   spend(request.length_bytes);
   return {BusOutcome::done, request.length_bytes, 0, request.link, request.redirected};
+}
+
+std::byte* SoftBus::landing(const BusMemory& memory) const {
+  // What lies beside a buffer of DRAM may belong to anybody, what lies beside GPU memory to the
+  // GPU.
+  const bool beside = planted(Mutant::bus_dma_misrouted) && memory.gpu;
+  return memory.pointer + (beside ? 64 : 0);
+}
+
+std::uint64_t SoftBus::landing_bytes(std::uint64_t length_bytes) const {
+  return planted(Mutant::bus_last_byte_lost) ? length_bytes - 1 : length_bytes;
 }
 
 Carried SoftBus::dma(Initiator initiator, const End& source, const End& target,
@@ -152,7 +165,15 @@ Carried SoftBus::device_file(Initiator initiator, const End& source, const End& 
   if (!reading) std::swap(request.source, request.target);
   const Way way = way_between(mover, *memory, other, reading, length_bytes);
   if (way.outcome != BusOutcome::done) return lose(way, request);
-  const FileTransfer moved = move_file(medium, file.offset, memory->pointer, length_bytes, reading);
+  FileTransfer moved;
+  if (planted(Mutant::bus_write_dropped)) {
+    moved.bytes = length_bytes;
+  } else {
+    const std::uint64_t length = landing_bytes(length_bytes);
+    moved = move_file(medium, file.offset, reading ? landing(*memory) : memory->pointer, length,
+                      reading);
+    if (moved.bytes == length) moved.bytes = length_bytes;
+  }
   request.length_bytes = moved.bytes;
   Carried carried = write_down(way.route, request);
   if (moved.errno_value != 0) carried.outcome = BusOutcome::io_error;
@@ -185,7 +206,10 @@ Carried SoftBus::engine_copy(std::uint32_t gpu, const End& source, const End& ta
                       length_bytes);
   }
   if (way.outcome != BusOutcome::done) return lose(way, request);
-  std::memmove(to->pointer, from->pointer, static_cast<std::size_t>(length_bytes));
+  if (!planted(Mutant::bus_write_dropped)) {
+    std::memmove(landing(*to), from->pointer,
+                 static_cast<std::size_t>(landing_bytes(length_bytes)));
+  }
   return write_down(way.route, request);
 }
 
@@ -232,7 +256,7 @@ Carried SoftBus::move_by_file(const Medium& medium, FileOffset offset, BusAddres
     carried = by_device(memory->extent);
   } else if (reading) {
     carried = by_device(cache);
-    (void)by_cpu();
+    if (!planted(Mutant::ledger_page_cache_missing)) (void)by_cpu();
   } else {
     (void)by_cpu();
     carried = by_device(cache);

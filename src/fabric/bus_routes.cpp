@@ -49,8 +49,8 @@ Parent BusRoutes::parent_of(DeviceRef device) const {
 
 DeviceRef BusRoutes::mover_of_drive(std::uint32_t drive) const {
   const Parent parent = machine_.drives.at(drive).parent;
-  return parent.kind == Parent::Kind::nic ? ref(DeviceRef::Kind::nic, parent.index)
-                                          : ref(DeviceRef::Kind::drive, drive);
+  const bool by_nic = parent.kind == Parent::Kind::nic && mutant_ != Mutant::bus_nic_forgotten;
+  return by_nic ? ref(DeviceRef::Kind::nic, parent.index) : ref(DeviceRef::Kind::drive, drive);
 }
 
 std::vector<std::string> BusRoutes::chain_of(DeviceRef device) const {
@@ -98,16 +98,18 @@ BusRoute BusRoutes::make_to_dram(DeviceRef device, std::uint32_t node) const {
 BusRoute BusRoutes::make_peer(DeviceRef source, DeviceRef target, bool upwards) const {
   BusRoute route;
   const Path path = path_between(machine_, source, target);
+  const bool acs = path.redirected && mutant_ != Mutant::bus_acs_ignored;
   std::vector<std::string> up = chain_of(source);
   std::vector<std::string> down = chain_of(target);
-  route.redirected = path.common_switch.has_value() && (path.redirected || upwards);
-  const bool by_bridge = upwards || path.redirected || !path.common_switch.has_value();
+  route.redirected = path.common_switch.has_value() && (acs || upwards);
+  const bool by_bridge = upwards || acs || !path.common_switch.has_value();
   if (by_bridge) {
     route.link = Link::host_bridge;
     const auto forwards = [this](std::uint32_t bridge) {
       return machine_.host_bridges.at(bridge).peer_forwarding == PeerForwarding::allowed;
     };
-    route.allowed = forwards(bridge_of(source)) && forwards(bridge_of(target));
+    const bool both = mutant_ != Mutant::bus_one_bridge_asked;
+    route.allowed = forwards(bridge_of(source)) && (!both || forwards(bridge_of(target)));
   } else {
     // The links above the common switch stay idle.
     route.link = Link::pcie_switch;
@@ -124,7 +126,7 @@ BusRoute BusRoutes::make_peer(DeviceRef source, DeviceRef target, bool upwards) 
   return route;
 }
 
-BusRoutes::BusRoutes(const Machine& machine) : machine_(machine) {
+BusRoutes::BusRoutes(const Machine& machine, Mutant mutant) : machine_(machine), mutant_(mutant) {
   std::vector<DeviceRef> devices;
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     devices.push_back(ref(DeviceRef::Kind::gpu, i));
@@ -156,6 +158,7 @@ BusRoutes::BusRoutes(const Machine& machine) : machine_(machine) {
   }
   for (const NvLink& link : machine.nvlinks) {
     if (link.count == 0 || link.source_gpu == link.target_gpu) continue;
+    if (mutant_ == Mutant::bus_nvlink_unused) continue;
     const std::string name = pair_name("nvlink", link.source_gpu, link.target_gpu);
     for (const auto& [source, target] : {std::pair{link.source_gpu, link.target_gpu},
                                          std::pair{link.target_gpu, link.source_gpu}}) {

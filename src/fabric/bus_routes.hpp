@@ -10,6 +10,7 @@
 
 #include <nobounce/machine.hpp>
 #include <nobounce/words.hpp>
+#include "fabric/mutant.hpp"
 
 namespace nobounce::fabric {
 
@@ -32,7 +33,7 @@ struct BusRoute {
 /// travels as that NIC.
 class BusRoutes {
  public:
-  explicit BusRoutes(const Machine& machine);
+  explicit BusRoutes(const Machine& machine, Mutant mutant = Mutant::none);
 
   /// Between a device and a NUMA node's memory.
   [[nodiscard]] const BusRoute& to_dram(DeviceRef device, std::uint32_t node) const;
@@ -60,6 +61,7 @@ class BusRoutes {
   void add_socket_hop(BusRoute& route, std::uint32_t source, std::uint32_t target) const;
 
   const Machine& machine_;
+  const Mutant mutant_;
   std::map<Key, BusRoute> to_dram_;
   std::map<Key, BusRoute> from_dram_;
   std::map<Key, BusRoute> peer_;

@@ -26,16 +26,19 @@ class SoftBus final : public Bus {
         options_(std::move(options)),
         trap_(options_.trap_cpu_touches ? std::make_unique<BusTrap>() : nullptr),
         dram_(machine_, trap_.get()),
-        routes_(machine_) {}
+        routes_(machine_, options_.mutant),
+        ledger_(options_.mutant) {}
 
   Status make_gpus();
 
   const Machine& machine() const override { return machine_; }
+  bool planted(Mutant mutant) const override { return options_.mutant == mutant; }
   const Ledger& ledger() const override { return ledger_; }
   Ledger& ledger() override { return ledger_; }
 
   Result<DramBuffer> allocate_dram(std::uint32_t node, std::uint64_t length_bytes,
                                    DramUse use) override {
+    if (planted(Mutant::bus_bounce_readable) && use == DramUse::bounce) use = DramUse::user;
     return dram_.allocate(node, length_bytes, use);
   }
   void free_dram(const DramBuffer& buffer) override { dram_.free(buffer); }
@@ -83,6 +86,9 @@ class SoftBus final : public Bus {
                              std::uint64_t length_bytes);
   [[nodiscard]] Way way_between(DeviceRef device, const BusMemory& memory, const End& end,
                                 bool towards_memory, std::uint64_t length_bytes);
+  /// What arrives where, and how much of it, on a machine that is ill.
+  [[nodiscard]] std::byte* landing(const BusMemory& memory) const;
+  [[nodiscard]] std::uint64_t landing_bytes(std::uint64_t length_bytes) const;
   [[nodiscard]] Extent page_cache_of(const Medium& medium, FileOffset offset) const;
   [[nodiscard]] Carried device_file(Initiator initiator, const End& source, const End& target,
                                     std::uint64_t length_bytes);

@@ -182,17 +182,21 @@ void Ledger::remember(const Request& request) {
   requests_.push_back(request);
 }
 
-void Ledger::record_request(const Request& request) {
+void Ledger::record_request(const Request& carried) {
+  Request request = carried;
+  if (mutant_ == Mutant::ledger_off_by_one && request.length_bytes > 0) --request.length_bytes;
   if (request.length_bytes == 0) return;
   const std::lock_guard lock(mutex_);
   const std::uint64_t length = request.length_bytes;
   const Flow flow{request.initiator, request.source.space, request.target.space,
                   request.source.internal, request.target.internal};
   flows_[flow] += length;
-  if (request.source.space.kind == Space::Kind::dram) {
+  const bool reads = mutant_ != Mutant::ledger_dram_reads_missing;
+  const bool writes = mutant_ != Mutant::ledger_dram_writes_missing;
+  if (request.source.space.kind == Space::Kind::dram && reads) {
     dram_read_[request.source.space.index] += length;
   }
-  if (request.target.space.kind == Space::Kind::dram) {
+  if (request.target.space.kind == Space::Kind::dram && writes) {
     dram_written_[request.target.space.index] += length;
   }
   if (request.initiator.kind == Initiator::Kind::cpu) cpu_touched_ += length;
@@ -211,8 +215,9 @@ void Ledger::record_link(const std::string& link, std::uint64_t towards_device,
                          std::uint64_t towards_root) {
   const std::lock_guard lock(mutex_);
   LinkBytes& bytes = links_[link];
-  bytes.towards_device += towards_device;
-  bytes.towards_root += towards_root;
+  const std::uint64_t times = mutant_ == Mutant::ledger_links_doubled ? 2 : 1;
+  bytes.towards_device += times * towards_device;
+  bytes.towards_root += times * towards_root;
 }
 
 std::uint64_t Ledger::dram_read_bytes(std::uint32_t node) const {

@@ -12,6 +12,7 @@
 #include <nobounce/receipt.hpp>
 #include <nobounce/units.hpp>
 #include <nobounce/words.hpp>
+#include "fabric/mutant.hpp"
 
 namespace nobounce::fabric {
 
@@ -59,6 +60,7 @@ struct Arrivals {
 /// Thread-safe. Counters for ever, requests until `clear_requests` (adjoining ones are merged).
 class Ledger {
  public:
+  explicit Ledger(Mutant mutant = Mutant::none) : mutant_(mutant) {}
   void record_request(const Request& request);
   void record_lost(const Request& request);
   /// Bytes over a named link or port (`switch:0/gpu:0`), per direction away from the root complex
@@ -136,6 +138,7 @@ class Ledger {
   void place(Runs& runs, const Piece& piece);
   void remember(const Request& request);
 
+  const Mutant mutant_;
   mutable std::mutex mutex_;
   std::vector<Request> requests_;
   std::map<Area, Runs> arrived_;

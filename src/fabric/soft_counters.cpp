@@ -16,8 +16,9 @@ constexpr double mebibyte = 1024.0 * 1024.0;
 
 class SoftCounters : public system::Counters {
  public:
-  SoftCounters(const Ledger& ledger, const Machine& machine, std::unique_ptr<Counters> live)
-      : ledger_(ledger),
+  SoftCounters(const Bus& bus, const Machine& machine, std::unique_ptr<Counters> live)
+      : ledger_(bus.ledger()),
+        unit_(bus.planted(Mutant::counters_in_lines) ? 64 : mebibyte),
         nodes_(machine.guest ? 0 : machine.numa_nodes.size()),
         live_(std::move(live)) {}
 
@@ -33,13 +34,14 @@ class SoftCounters : public system::Counters {
           reads ? ledger_.dram_read_bytes(index) : ledger_.dram_written_bytes(index);
       const std::lock_guard lock(mutex_);
       const std::uint64_t first = first_.try_emplace({index, reads}, now).first->second;
-      return static_cast<double>(now - first) / mebibyte;
+      return static_cast<double>(now - first) / unit_;
     }
     return os_error(ENOENT, "open the perf event " + std::string(pmu) + '/' + std::string(event));
   }
 
  private:
   const Ledger& ledger_;
+  double unit_;
   std::size_t nodes_;
   std::unique_ptr<Counters> live_;
   std::mutex mutex_;
@@ -48,9 +50,9 @@ class SoftCounters : public system::Counters {
 
 }  // namespace
 
-std::unique_ptr<system::Counters> make_soft_counters(const Ledger& ledger, const Machine& machine,
+std::unique_ptr<system::Counters> make_soft_counters(const Bus& bus, const Machine& machine,
                                                      std::unique_ptr<system::Counters> live) {
-  return std::make_unique<SoftCounters>(ledger, machine, std::move(live));
+  return std::make_unique<SoftCounters>(bus, machine, std::move(live));
 }
 
 }  // namespace nobounce::fabric

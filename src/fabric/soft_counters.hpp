@@ -6,7 +6,7 @@
 
 #include <nobounce/machine.hpp>
 
-#include "fabric/ledger.hpp"
+#include "fabric/bus.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::fabric {
@@ -15,6 +15,6 @@ namespace nobounce::fabric {
 /// and cas_count_write, in MiB since the first call for the event. `live` answers CPU time.
 /// References must outlive the counters.
 [[nodiscard]] std::unique_ptr<system::Counters> make_soft_counters(
-    const Ledger& ledger, const Machine& machine, std::unique_ptr<system::Counters> live);
+    const Bus& bus, const Machine& machine, std::unique_ptr<system::Counters> live);
 
 }  // namespace nobounce::fabric

@@ -59,8 +59,10 @@ CUresult SoftCuda::copy(const std::optional<Side>& target, const std::optional<S
       const std::uint32_t worker = owns_target ? target->gpu : source->gpu;
       const std::uint32_t other = owns_target ? source->gpu : target->gpu;
       const auto ordinal = ordinal_of(worker);
+      const bool asked = !bus_.planted(Mutant::cuda_access_ignored);
       order.staged =
-          !ordinal || contexts_[static_cast<std::size_t>(*ordinal)]->peers.count(other) == 0;
+          asked &&
+          (!ordinal || contexts_[static_cast<std::size_t>(*ordinal)]->peers.count(other) == 0);
     }
   } else if (target->device || source->device) {
     const Side& host = target->device ? *source : *target;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "fabric/gpu_mode.hpp"
 #include "fabric/soft_cufile_table.hpp"
@@ -59,6 +60,9 @@ int SoftCufile::prepare(CUfileHandle_t handle, const void* base, std::size_t siz
   if (call.move.writing && call.file->access_mode == O_RDONLY) return EIO;
   call.move.medium = call.file->medium;
   call.move.offset = FileOffset{static_cast<std::uint64_t>(file_offset)};
+  if (parts_.bus.planted(Mutant::cufile_wrong_offset)) {
+    call.move.offset = call.move.offset.plus(CufileMover::alignment);
+  }
   call.move.length_bytes = size;
   call.move.requested_bytes = size;
   call.piece_bytes = config_.max_direct_io_size_kb * 1024;
@@ -151,6 +155,9 @@ SoftCufile::Answer SoftCufile::carry_out(Call& call) {
   } else if (call.silence || call.compat_allowed) {
     operation.posix = true;
     moved = mover_.move_staged(call.move);
+    if (parts_.bus.planted(Mutant::nvfs_counts_all) && parts_.module.begin_request()) {
+      parts_.module.end_request(call.move.writing, true);
+    }
   } else {
     moved.errno_value = call.refusal;
   }
@@ -158,8 +165,15 @@ SoftCufile::Answer SoftCufile::carry_out(Call& call) {
   operation.succeeded = moved.bytes > 0 || moved.errno_value == 0;
   operation.unaligned = moved.unaligned;
   operation.bytes = moved.bytes;
+  if (parts_.bus.planted(Mutant::cufile_staged_counted_direct)) {
+    operation.nvfs = operation.nvfs || std::exchange(operation.posix, false);
+  }
+  if (parts_.bus.planted(Mutant::cufile_bytes_overstated)) operation.bytes *= 2;
   statistics_.count_operation(operation);
   if (!operation.succeeded) return {-1, moved.errno_value};
+  if (parts_.bus.planted(Mutant::cufile_short_called_whole)) {
+    moved.bytes = call.move.requested_bytes;
+  }
   return {static_cast<ssize_t>(moved.bytes), 0};
 }
 

@@ -44,7 +44,8 @@ bool NvfsModule::begin_request() {
   if (!machine_.modules.nvidia_fs) return false;
   const std::uint64_t number = ++requests_;
   const std::uint64_t limit = faults_.module_unloaded_after_requests;
-  if (limit != 0 && number > limit) return false;
+  const bool noticed = faults_.mutant != Mutant::cufile_unload_unnoticed;
+  if (limit != 0 && number > limit && noticed) return false;
   ++in_flight_;
   return true;
 }

@@ -68,15 +68,20 @@ bool CufileMover::aligned(const CufileMove& move) {
          move.pointer.value % alignment == 0;
 }
 
+bool CufileMover::takes_for_aligned(const CufileMove& move) const {
+  return bus_.planted(Mutant::cufile_bounce_skipped) || aligned(move);
+}
+
 CufileMoved CufileMover::move_direct(const CufileMove& move, std::uint64_t piece_bytes,
                                      std::uint64_t cache_bytes) {
-  const bool straight = aligned(move);
+  const bool straight = takes_for_aligned(move);
   if (!straight || !move.window) {
     CufileMoved moved = move_bounced(move, 0, cache_bytes);
     moved.unaligned = !straight;
     return moved;
   }
-  const std::uint64_t body_bytes = block_begin(move.length_bytes);
+  const bool skips = bus_.planted(Mutant::cufile_bounce_skipped);
+  const std::uint64_t body_bytes = skips ? move.length_bytes : block_begin(move.length_bytes);
   CufileMoved moved = move_window(move, body_bytes, piece_bytes);
   if (moved.errno_value != 0 || moved.bytes < body_bytes || body_bytes == move.length_bytes) {
     return moved;
@@ -93,6 +98,10 @@ CufileMoved CufileMover::move_window(const CufileMove& move, std::uint64_t lengt
     const std::uint64_t length = std::min(piece_bytes, length_bytes - moved.bytes);
     const End file = End::of(move.medium, move.offset.plus(moved.bytes));
     const End memory = End::at(move.window->plus(moved.bytes));
+    if (bus_.planted(Mutant::cufile_early) && moved.bytes + length == length_bytes) {
+      moved.bytes = length_bytes;
+      break;
+    }
     const Carried carried = move.writing ? bus_.dma(drive_of_move(move), memory, file, length)
                                          : bus_.dma(drive_of_move(move), file, memory, length);
     moved.bytes += carried.bytes;

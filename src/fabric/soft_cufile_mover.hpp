@@ -55,6 +55,8 @@ class CufileMover {
                                         std::uint64_t cache_bytes);
   /// Drive -> page cache -> staging buffer -> GPU, or the way back.
   [[nodiscard]] CufileMoved move_staged(const CufileMove& move);
+  /// What the library takes for aligned.
+  [[nodiscard]] bool takes_for_aligned(const CufileMove& move) const;
   /// Buffered I/O on host memory.
   [[nodiscard]] CufileMoved move_host(const CufileMove& move);
 

@@ -60,6 +60,7 @@ CUresult GpuEngines::record(const std::shared_ptr<GpuStream>& stream,
     const std::lock_guard lock(mutex_);
     if (stream->error != cuda::success) return stream->error;
     event->error = cuda::success;
+    if (bus_.planted(Mutant::cuda_event_early)) event->completed = event->recorded + 1;
     queue(stream, {GpuCommand::Kind::record, {}, event, ++event->recorded, 0});
   }
   wake(stream->gpu);
@@ -90,7 +91,7 @@ bool GpuEngines::runnable(const GpuStream& stream) const {
   if (stream.running || stream.commands.empty()) return false;
   const GpuCommand& command = stream.commands.front();
   if (command.kind == GpuCommand::Kind::wait && command.event->completed < command.version) {
-    return false;
+    return bus_.planted(Mutant::cuda_wait_ignored);
   }
   // The default stream waits for all that blocking streams were given before, and they for it.
   if (!stream.is_default && !stream.blocking) return true;
@@ -122,6 +123,17 @@ void GpuEngines::wake_all() {
   for (const system::WorkerId id : ids) workers_.wake(id);
 }
 
+void GpuEngines::misplace(GpuStream& stream) const {
+  std::deque<GpuCommand>& commands = stream.commands;
+  if (commands.size() < 2) return;
+  const bool flag_next =
+      commands[0].kind == GpuCommand::Kind::copy && commands[1].kind == GpuCommand::Kind::record;
+  if (bus_.planted(Mutant::cuda_flag_before_data) && flag_next) {
+    std::swap(commands[0], commands[1]);
+  }
+  if (bus_.planted(Mutant::cuda_order_lost)) std::swap(commands.front(), commands.back());
+}
+
 Step GpuEngines::step(std::uint32_t gpu) {
   Engine& engine = *engines_[gpu];
   std::shared_ptr<GpuStream> stream;
@@ -136,6 +148,7 @@ Step GpuEngines::step(std::uint32_t gpu) {
     if (ready.empty()) return Step::idle();
     stream = engine.active[ready[random_.below(ready.size())]];
     stream->running = true;
+    misplace(*stream);
     command = stream->commands.front();
     dropped = stream->error != cuda::success;
   }
@@ -143,7 +156,9 @@ Step GpuEngines::step(std::uint32_t gpu) {
   if (command.kind == GpuCommand::Kind::copy && !dropped) result = run(gpu, command.copy);
   {
     const std::lock_guard lock(mutex_);
-    if (stream->error == cuda::success) stream->error = result;
+    if (stream->error == cuda::success && !bus_.planted(Mutant::cuda_error_swallowed)) {
+      stream->error = result;
+    }
     if (command.kind == GpuCommand::Kind::record) {
       command.event->completed = std::max(command.event->completed, command.version);
       if (stream->error != cuda::success) command.event->error = stream->error;

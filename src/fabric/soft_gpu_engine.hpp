@@ -91,6 +91,8 @@ class GpuEngines {
   void queue(const std::shared_ptr<GpuStream>& stream, GpuCommand command);
   [[nodiscard]] bool runnable(const GpuStream& stream) const;
   [[nodiscard]] std::uint64_t first_sequence(std::uint32_t gpu, bool of_default) const;
+  /// Changes the order of a stream's commands on a machine that is ill.
+  void misplace(GpuStream& stream) const;
   void wake(std::uint32_t gpu);
   void wake_all();
   system::Step step(std::uint32_t gpu);

@@ -127,6 +127,7 @@ class SoftHostParts final : public SoftHost {
 Status SoftHostParts::build() {
   BusOptions bus_options;
   bus_options.trap_cpu_touches = options_.trap_cpu_touches;
+  bus_options.mutant = faults_.mutant;
   bus_options.dma_fault = [this] { return fault_random_.chance(faults_.dma_fault); };
   if (options_.deterministic) {
     auto clock = std::make_unique<SoftClock>();
@@ -150,7 +151,7 @@ Status SoftHostParts::build() {
   storage_ =
       make_soft_storage(*bus_, machine_, faults_, fault_random_, system::make_live_storage());
   memory_ = make_soft_memory(*bus_, *allocations_);
-  counters_ = make_soft_counters(ledger(), machine_, system::make_live_counters());
+  counters_ = make_soft_counters(*bus_, machine_, system::make_live_counters());
   process_ = make_soft_process();
   if (!machine_.gpus.empty()) {
     engines_ = std::make_unique<GpuEngines>(*bus_, *workers_, faults_, engine_random_);

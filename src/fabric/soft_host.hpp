@@ -7,6 +7,7 @@
 
 #include <nobounce/machine.hpp>
 #include <nobounce/result.hpp>
+#include "fabric/mutant.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::fabric {
@@ -31,6 +32,8 @@ struct SoftFaults {
   bool cufile_opened_before = false;
   /// nvidia_fs goes away after that many requests; 0: never.
   std::uint64_t module_unloaded_after_requests = 0;
+  /// Something no real machine does: planted by a test, for other tests to notice.
+  Mutant mutant = Mutant::none;
 };
 
 struct SoftOptions {

@@ -284,8 +284,9 @@ bool SoftNvml::fill_field(std::uint32_t gpu, nvmlFieldValue_t& field) const {
                          field.fieldId == nvml::field_pcie_count_rx_bytes;
   if (!over_nvlink && !over_pcie) return false;
   if (over_nvlink && !remote_of(gpu, 0)) return false;
-  const bool sending = field.fieldId == nvml::field_nvlink_throughput_data_tx ||
-                       field.fieldId == nvml::field_pcie_count_tx_bytes;
+  const bool sending = (field.fieldId == nvml::field_nvlink_throughput_data_tx ||
+                        field.fieldId == nvml::field_pcie_count_tx_bytes) !=
+                       bus_.planted(Mutant::nvml_directions_swapped);
   const std::string own_port = "/gpu:" + std::to_string(gpu);
   std::uint64_t bytes = 0;
   for (const auto& [name, counted] : bus_.ledger().links()) {

@@ -154,6 +154,20 @@ TEST(Bus, RedirectedAndForwardedCrossesTheUplinkTwice) {
   EXPECT_EQ(link(*bus, "switch:0/gpu:0").towards_device, length);
 }
 
+TEST(Bus, AcrossSocketsBothHostBridgesMustForward) {
+  for (const std::size_t refusing : {0u, 1u}) {
+    Machine machine = bus_machine({true, AcsMode::off, allowed});
+    machine.host_bridges[refusing].peer_forwarding = refused;
+    const auto bus = make_bus(machine);
+    const TestFile file(random_payload(length, 5));
+    const Result<BusAddress> window = bus->map_bar1(bus->vram_base(1), length);
+    ASSERT_TRUE(window.ok());
+    const Carried carried =
+        bus->dma(drive0, End::of(file.medium(), FileOffset{0}), End::at(*window), length);
+    EXPECT_EQ(carried.outcome, BusOutcome::lost) << "host_bridge:" << refusing << " was not asked";
+  }
+}
+
 TEST(Bus, ATranslatingIommuForwardsWhatItWasTold) {
   const auto bus = make_bus(bus_machine({false, AcsMode::off, allowed, IommuMode::translated}));
   const auto payload = random_payload(length, 5);

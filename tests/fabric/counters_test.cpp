@@ -9,7 +9,7 @@ namespace {
 class CountersTest : public ::testing::Test {
  protected:
   static std::unique_ptr<system::Counters> counters_of(MachineRig& rig) {
-    return make_soft_counters(rig.bus->ledger(), rig.machine, system::make_live_counters());
+    return make_soft_counters(*rig.bus, rig.machine, system::make_live_counters());
   }
 };
 

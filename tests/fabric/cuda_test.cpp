@@ -318,22 +318,29 @@ TEST_F(SoftCudaTest, StreamsAreInOrderWhateverTheSeed) {
   }
 }
 
-TEST_F(SoftCudaTest, EventsOfAnotherGpuAreWaitedFor) {
-  const cuda::CUdeviceptr a = rig_.allocate(4096);
-  const cuda::CUstream first = rig_.stream();
-  const cuda::CUevent event = rig_.event();
-  ASSERT_EQ(api_.ctx_push_current(rig_.contexts[1]), cuda::success);
-  const cuda::CUdeviceptr b = rig_.allocate(4096);
-  const cuda::CUstream second = rig_.stream();
-  EXPECT_EQ(api_.event_record(event, second), cuda::error_invalid_handle) << "another context's";
-  ASSERT_EQ(api_.ctx_pop_current(nullptr), cuda::success);
-  EXPECT_EQ(api_.memset_d8_async(a, 3, 4096, first), cuda::success);
-  EXPECT_EQ(api_.event_record(event, first), cuda::success);
-  EXPECT_EQ(api_.stream_wait_event(second, event, 0), cuda::success);
-  EXPECT_EQ(api_.memcpy_peer_async(b, rig_.contexts[1], a, rig_.contexts[0], 4096, second),
-            cuda::success);
-  EXPECT_EQ(api_.stream_synchronize(second), cuda::success);
-  EXPECT_EQ(rig_.inspect(b, 1)[0], std::byte{3});
+TEST_F(SoftCudaTest, EventsOfAnotherGpuAreWaitedForWhateverTheSeed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CudaRig rig(bus_machine(), {.deterministic = true, .seed = seed});
+    rig.start();
+    system::Cuda& api = *rig.api;
+    const cuda::CUdeviceptr a = rig.allocate(4096);
+    const cuda::CUstream first = rig.stream();
+    const cuda::CUevent event = rig.event();
+    ASSERT_EQ(api.ctx_push_current(rig.contexts[1]), cuda::success);
+    const cuda::CUdeviceptr b = rig.allocate(4096);
+    const cuda::CUstream second = rig.stream();
+    EXPECT_EQ(api.event_record(event, second), cuda::error_invalid_handle) << "another context's";
+    ASSERT_EQ(api.ctx_pop_current(nullptr), cuda::success);
+    for (unsigned char i = 1; i <= 3; ++i) {
+      EXPECT_EQ(api.memset_d8_async(a, i, 4096, first), cuda::success);
+    }
+    EXPECT_EQ(api.event_record(event, first), cuda::success);
+    EXPECT_EQ(api.stream_wait_event(second, event, 0), cuda::success);
+    EXPECT_EQ(api.memcpy_peer_async(b, rig.contexts[1], a, rig.contexts[0], 4096, second),
+              cuda::success);
+    EXPECT_EQ(api.stream_synchronize(second), cuda::success);
+    EXPECT_EQ(rig.inspect(b, 1)[0], std::byte{3});
+  }
 }
 
 TEST_F(SoftCudaTest, TheDefaultStreamTakesTurnsWithBlockingStreams) {

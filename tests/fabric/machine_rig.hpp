@@ -28,6 +28,7 @@
 #include "fabric/soft_files.hpp"
 #include "fabric/soft_gpu.hpp"
 #include "fabric/soft_storage.hpp"
+#include "support/planted.hpp"
 #include "system/live_host.hpp"
 
 namespace nobounce::fabric {
@@ -96,6 +97,7 @@ struct MachineRig {
       : machine(std::move(described)), faults(given_faults) {
     core::complete_machine(machine);
     EXPECT_TRUE(validate(machine).ok());
+    faults.mutant = test::planted().fabric;
     BusOptions options;
     options.dma_fault = [this] { return random.chance(faults.dma_fault); };
     Result<std::unique_ptr<Bus>> made = Bus::create(machine, options);

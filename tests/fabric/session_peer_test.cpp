@@ -2,6 +2,7 @@
 // the bus's account.
 #include <gtest/gtest.h>
 
+#include "support/around_host.hpp"
 #include "support/soft_session.hpp"
 
 namespace nobounce {
@@ -166,6 +167,45 @@ TEST(PeerPairs, AreMappedForKernelsOrNot) {
   Result<Region> lonely = refusing->allocate(0, 4096);
   ASSERT_TRUE(lonely.ok());
   EXPECT_FALSE(refusing->map_peer(*lonely, 1).ok());
+}
+
+/// Answers every peer copy with success and makes none.
+class IdleCuda : public support::AroundCuda {
+ public:
+  using AroundCuda::AroundCuda;
+  system::cuda::CUresult memcpy_peer_async(system::cuda::CUdeviceptr, system::cuda::CUcontext,
+                                           system::cuda::CUdeviceptr, system::cuda::CUcontext,
+                                           std::size_t, system::cuda::CUstream) override {
+    return system::cuda::success;
+  }
+};
+
+TEST(PeerProbe, FindsAPathThatLosesEverythingInSilence) {
+  const std::vector<std::byte> bytes = random_bytes(100001, 8);
+  auto soft = fabric::SoftHost::create(machine_with("workstation"), {.deterministic = true});
+  ASSERT_TRUE(soft.ok());
+  support::AroundHost host(**soft);
+  IdleCuda cuda(*host.cuda().value());
+  host.cuda_table = &cuda;
+  Result<Session> session = Session::open(host, SoftSession::quiet());
+  ASSERT_TRUE(session.ok());
+  Result<Region> source = session->allocate(0, bytes.size());
+  Result<Region> target = session->allocate(1, bytes.size());
+  ASSERT_TRUE(source.ok() && target.ok());
+  const auto end = [](const Region& region) {
+    return fabric::End::of(std::get<GpuMemory>(region.place()).address);
+  };
+  ASSERT_TRUE((*soft)->bus().plant(end(*source), bytes));
+  const Outcome refused =
+      session->transfer(source->place(), target->place(), {.policy = Policy::direct_required});
+  EXPECT_EQ(refused.receipt.state, TransferState::refused);
+  const Outcome outcome = session->transfer(source->place(), target->place());
+  ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+  EXPECT_EQ(outcome.receipt.bytes[Carriage::staged], bytes.size());
+  EXPECT_TRUE(test::has_cause(outcome.receipt, Cause::p2p_wrong_data));
+  std::vector<std::byte> arrived(bytes.size());
+  ASSERT_TRUE((*soft)->bus().inspect(end(*target), arrived));
+  EXPECT_EQ(arrived, bytes);
 }
 
 }  // namespace

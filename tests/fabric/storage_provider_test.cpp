@@ -362,6 +362,9 @@ TEST(StorageProvider, RegistersOnceAndGivesEverythingBack) {
   EXPECT_EQ(cufile.handles, 0);
   EXPECT_EQ(cufile.buffers, 0);
   EXPECT_EQ(cufile.opened, 0);
+  for (const std::uint32_t each : {0u, 1u}) {
+    EXPECT_EQ(bench.soft().bus().bar1_used_bytes(each), 0U) << "a window stays mapped";
+  }
 }
 
 TEST(StorageProvider, AssessingAndMakingItTouchesNothing) {
