@@ -1,4 +1,6 @@
 // What the driver says of a pointer: whose memory, and of which kind.
+#include <utility>
+
 #include "session/region_state.hpp"
 
 namespace nobounce::session {
@@ -10,6 +12,11 @@ using system::cuda::CUdeviceptr;
 template <typename Value>
 bool ask(system::Cuda& cuda, int attribute, DevicePointer address, Value& value) {
   return cuda.pointer_get_attribute(&value, attribute, address.value) == system::cuda::success;
+}
+
+/// What the driver answers where it knows of no such thing; any other code tells nothing.
+bool says_no(system::cuda::CUresult code) {
+  return code == system::cuda::error_invalid_value || code == system::cuda::error_not_supported;
 }
 
 }  // namespace
@@ -26,11 +33,20 @@ Result<PointerFacts> ask_pointer(SessionState& state, DevicePointer address) {
   PointerFacts facts;
   unsigned managed = 0;
   void* pool = nullptr;
-  if (ask(cuda, system::cuda::pointer_is_managed, address, managed) && managed != 0) {
+  // Managed memory and pools must not pass for plain memory because the driver failed to answer.
+  for (const auto& [attribute, value] :
+       {std::pair<int, void*>{system::cuda::pointer_is_managed, &managed},
+        std::pair<int, void*>{system::cuda::pointer_mempool_handle, &pool}}) {
+    const auto answer = cuda.pointer_get_attribute(value, attribute, address.value);
+    if (answer != system::cuda::success && !says_no(answer)) {
+      return cuda_error(cuda, answer, "ask the driver about a pointer", Cause::memory_kind_unknown);
+    }
+  }
+  if (managed != 0) {
     facts.kind = AllocationKind::managed;
   } else if (type == system::cuda::memory_type_host) {
     facts.kind = AllocationKind::host_pinned;
-  } else if (ask(cuda, system::cuda::pointer_mempool_handle, address, pool) && pool != nullptr) {
+  } else if (pool != nullptr) {
     facts.kind = AllocationKind::pool;
   } else {
     facts.kind = AllocationKind::device;

@@ -108,6 +108,32 @@ TEST(HostProvider, RefusesManagedMemory) {
   EXPECT_EQ(cuda.mem_free(pointer), system::cuda::success);
 }
 
+/// Fails where it is asked for managed memory.
+class SilentCuda : public support::AroundCuda {
+ public:
+  using AroundCuda::AroundCuda;
+  CUresult pointer_get_attribute(void* data, int attribute, CUdeviceptr pointer) override {
+    if (attribute == system::cuda::pointer_is_managed) return system::cuda::error_unknown;
+    return AroundCuda::pointer_get_attribute(data, attribute, pointer);
+  }
+};
+
+TEST(HostProvider, TakesNothingForPinnedWhereTheDriverFailsToAnswer) {
+  ProviderBench bench("workstation", seeded(5));
+  bench.use_cuda<SilentCuda>();
+  const auto provider = make_host_provider(bench.host(), bench.contexts());
+  for (const bool inside : {false, true}) {
+    const Place source = inside ? Place{bench.gpu(0, 4096)} : Place{bench.pinned(4096)};
+    const GpuMemory target = bench.gpu(0, 4096);
+    EXPECT_FALSE(provider->assess(bench.operation(source, target).segment).usable);
+    const core::Completion ended = bench.run(*provider, source, target);
+    ASSERT_TRUE(ended.error.has_value()) << "it may be managed memory, which migrates";
+    EXPECT_EQ(ended.error->cause, Cause::memory_kind_unknown);
+    EXPECT_EQ(ended.error->origin, ErrorOrigin::cuda);
+    EXPECT_EQ(ended.bytes.total(), 0U);
+  }
+}
+
 TEST(HostProvider, OffersNothingBetweenTwoGpusOrForFiles) {
   ProviderBench bench("workstation", seeded(6));
   const auto provider = make_host_provider(bench.host(), bench.contexts());

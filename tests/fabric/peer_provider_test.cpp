@@ -46,6 +46,7 @@ class WatchedCuda : public support::AroundCuda {
   CUdeviceptr managed = 0;
   CUresult set_answer = success;
   CUresult enable_answer = success;
+  bool kinds_fail = false;     ///< the driver fails where it is asked for pools and mappings
   bool grants_hold = true;     ///< false: setting access succeeds and changes nothing
   std::vector<int> reachable;  ///< devices that were granted access
   int sets = 0;
@@ -66,6 +67,9 @@ class WatchedCuda : public support::AroundCuda {
       *static_cast<unsigned*>(data) = 1;
       return success;
     }
+    if (attribute == system::cuda::pointer_mempool_handle && kinds_fail) {
+      return system::cuda::error_unknown;
+    }
     if (attribute == system::cuda::pointer_mempool_handle && at(pooled, pointer)) {
       *static_cast<void**>(data) = &pooled;
       return success;
@@ -74,6 +78,7 @@ class WatchedCuda : public support::AroundCuda {
   }
   CUresult mem_retain_allocation_handle(CUmemGenericAllocationHandle* handle,
                                         void* address) override {
+    if (kinds_fail) return system::cuda::error_unknown;
     if (!at(mapping, reinterpret_cast<CUdeviceptr>(address))) {
       return system::cuda::error_invalid_value;
     }
@@ -485,6 +490,16 @@ TEST_P(MemoryWithAccessOfItsOwn, ThatWasGrantedInWordsOnlyIsRefused) {
   ASSERT_TRUE(ended.error.has_value());
   EXPECT_EQ(ended.error->cause, GetParam().cause);
   EXPECT_TRUE(rig.cuda().pieces.empty());
+}
+
+TEST_P(MemoryWithAccessOfItsOwn, IsNotTakenForPlainMemoryWhereTheDriverFailsToAnswer) {
+  rig.cuda().kinds_fail = true;
+  const core::Completion ended = rig.copy(source, target);
+  ASSERT_TRUE(ended.error.has_value());
+  EXPECT_EQ(ended.error->cause, Cause::memory_kind_unknown);
+  EXPECT_EQ(ended.error->origin, ErrorOrigin::cuda);
+  EXPECT_TRUE(rig.cuda().pieces.empty()) << "the driver would have staged it in silence";
+  EXPECT_FALSE(rig.assess(source, target).usable);
 }
 
 TEST_P(MemoryWithAccessOfItsOwn, IsForgottenWithItsRegion) {

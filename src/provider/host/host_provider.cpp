@@ -106,6 +106,7 @@ std::optional<Error> HostProvider::why_not(const Segment& segment) {
   if (assessment.usable) return std::nullopt;
   for (const Finding& finding : assessment.findings) {
     if (finding.state != FindingState::unmet) continue;
+    if (finding.cause == Cause::memory_kind_unknown) error.origin = ErrorOrigin::cuda;
     error.cause = finding.cause;
     error.detail = finding.observed;
     error.remedy = finding.remedy;

@@ -15,17 +15,27 @@ using system::cuda::success;
 /// A range may consist of several allocations side by side; more than this many are not followed.
 constexpr int allocations_most = 64;
 
-enum class Kind { pinned, pageable, managed };
+enum class Kind { pinned, pageable, managed, unknown };
 
+/// Memory that the driver does not know is an invalid value to it; any other refusal tells nothing.
 Kind kind_at(system::Cuda& cuda, CUdeviceptr address) {
   unsigned managed = 0;
-  if (cuda.pointer_get_attribute(&managed, system::cuda::pointer_is_managed, address) == success &&
-      managed != 0) {
-    return Kind::managed;
-  }
   unsigned type = 0;
-  const auto code = cuda.pointer_get_attribute(&type, system::cuda::pointer_memory_type, address);
-  return code == success && type == system::cuda::memory_type_host ? Kind::pinned : Kind::pageable;
+  for (const auto& [attribute, value] : {std::pair{system::cuda::pointer_is_managed, &managed},
+                                         std::pair{system::cuda::pointer_memory_type, &type}}) {
+    const auto code = cuda.pointer_get_attribute(value, attribute, address);
+    if (code == system::cuda::error_invalid_value) return Kind::pageable;
+    if (code != success) return Kind::unknown;
+  }
+  if (managed != 0) return Kind::managed;
+  return type == system::cuda::memory_type_host ? Kind::pinned : Kind::pageable;
+}
+
+/// Where the driver fails to answer, nothing is met.
+void set_unknown(Finding& finding) {
+  finding.state = FindingState::unmet;
+  finding.cause = Cause::memory_kind_unknown;
+  finding.observed = "the driver does not tell the kind of the memory";
 }
 
 /// The end of the allocation that holds `address`; 0 where the driver does not say.
@@ -67,6 +77,10 @@ Finding judge_host_memory(system::Cuda& cuda, const HostMemory& memory) {
   if (memory.length_bytes == 0) return finding;
   const Kind kind = kind_throughout(cuda, memory);
   if (kind == Kind::pinned) return finding;
+  if (kind == Kind::unknown) {
+    set_unknown(finding);
+    return finding;
+  }
   finding.state = FindingState::unmet;
   finding.cause = kind == Kind::managed ? Cause::memory_kind_managed : Cause::memory_kind_pageable;
   finding.observed = kind == Kind::managed ? "the range is managed memory"
@@ -83,7 +97,10 @@ Finding judge_gpu_memory(system::Cuda& cuda, const GpuMemory& memory) {
                   .needed = "memory that does not migrate",
                   .remedy = {},
                   .source = "cuPointerGetAttribute"};
-  if (memory.length_bytes > 0 && kind_at(cuda, memory.address.value) == Kind::managed) {
+  if (memory.length_bytes == 0) return finding;
+  const Kind kind = kind_at(cuda, memory.address.value);
+  if (kind == Kind::unknown) set_unknown(finding);
+  if (kind == Kind::managed) {
     finding.state = FindingState::unmet;
     finding.observed = "the memory is managed";
     finding.remedy = "use cudaMalloc or Session::allocate";

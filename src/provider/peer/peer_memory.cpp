@@ -25,11 +25,28 @@ bool ask(system::Cuda& cuda, int attribute, CUdeviceptr address, Value& value) {
   return cuda.pointer_get_attribute(&value, attribute, address) == success;
 }
 
-bool is_mapping(system::Cuda& cuda, CUdeviceptr address) {
+/// A driver says no by these codes: to memory it does not know, to attributes it does not have.
+/// Any other code tells nothing.
+bool is_answer(system::cuda::CUresult code) {
+  return code == success || code == system::cuda::error_invalid_value ||
+         code == system::cuda::error_not_supported;
+}
+
+/// The same; false in `answered` where the driver failed rather than said no.
+template <typename Value>
+bool ask(system::Cuda& cuda, int attribute, CUdeviceptr address, Value& value, bool& answered) {
+  const auto code = cuda.pointer_get_attribute(&value, attribute, address);
+  answered = answered && is_answer(code);
+  return code == success;
+}
+
+bool is_mapping(system::Cuda& cuda, CUdeviceptr address, bool& answered) {
   system::cuda::CUmemGenericAllocationHandle handle = 0;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes device addresses as pointers here
   void* pointer = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-  if (cuda.mem_retain_allocation_handle(&handle, pointer) != success) return false;
+  const auto code = cuda.mem_retain_allocation_handle(&handle, pointer);
+  answered = answered && is_answer(code);
+  if (code != success) return false;
   (void)cuda.mem_release(handle);
   return true;
 }
@@ -82,7 +99,9 @@ bool covered(AllocationKind kind) {
 }
 
 Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
-  Error error{.origin = ErrorOrigin::input,
+  // Nobody but the driver can know a kind that is unknown.
+  const bool driver = kind == AllocationKind::unknown;
+  Error error{.origin = driver ? ErrorOrigin::cuda : ErrorOrigin::input,
               .attempted = "let " + name_of(gpu) + " reach memory of " + name_of(memory.gpu),
               .cause = cause_of(kind)};
   error.detail = "allocation kind: " + std::string(to_string(kind));
@@ -129,15 +148,18 @@ AllocationKind PeerMemory::kind_of(const GpuMemory& memory, std::uint64_t addres
   unsigned managed = 0;
   unsigned type = 0;
   void* pool = nullptr;
-  if (ask(cuda, system::cuda::pointer_is_managed, address, managed) && managed != 0) {
+  bool answered = true;
+  if (ask(cuda, system::cuda::pointer_is_managed, address, managed, answered) && managed != 0) {
     return AllocationKind::managed;
   }
   if (!ask(cuda, system::cuda::pointer_memory_type, address, type)) return AllocationKind::unknown;
   if (type != system::cuda::memory_type_device) return AllocationKind::host_pinned;
-  if (ask(cuda, system::cuda::pointer_mempool_handle, address, pool) && pool != nullptr) {
+  if (ask(cuda, system::cuda::pointer_mempool_handle, address, pool, answered) && pool != nullptr) {
     return AllocationKind::pool;
   }
-  if (is_mapping(cuda, address)) return AllocationKind::vmm;
+  if (is_mapping(cuda, address, answered)) return AllocationKind::vmm;
+  // To take a pool or a mapping for plain memory would let the driver stage in silence.
+  if (!answered) return AllocationKind::unknown;
   const AllocationKind attached = attached_kind(memory);
   return attached == AllocationKind::unknown ? AllocationKind::device : attached;
 }
