@@ -19,6 +19,14 @@ std::uint64_t load(const std::atomic<std::uint64_t>& value) {
 void add(std::atomic<std::uint64_t>& value, std::uint64_t amount) {
   value.fetch_add(amount, std::memory_order_relaxed);
 }
+/// Ends of transfers are counted after their bytes, and read before them: whoever sees an end sees
+/// the bytes, too.
+void end(std::atomic<std::uint64_t>& count) {
+  count.fetch_add(1, std::memory_order_release);
+}
+std::uint64_t ended(const std::atomic<std::uint64_t>& count) {
+  return count.load(std::memory_order_acquire);
+}
 
 std::string segment_name(std::uint64_t process, std::uint64_t session) {
   return std::string(segment_prefix) + std::to_string(process) + "." + std::to_string(session);
@@ -64,16 +72,16 @@ void SessionLedger::enter(const Receipt& receipt, bool staged_unasked) {
   page_->running.fetch_sub(1, std::memory_order_relaxed);
   switch (receipt.state) {
     case TransferState::done:
-      add(page_->done, 1);
+      end(page_->done);
       break;
     case TransferState::refused:
-      add(page_->refused, 1);
+      end(page_->refused);
       break;
     case TransferState::failed:
-      add(page_->failed, 1);
+      end(page_->failed);
       break;
     case TransferState::cancelled:
-      add(page_->cancelled, 1);
+      end(page_->cancelled);
       break;
   }
   if (staged_unasked) add(page_->staged_under_preferred, 1);
@@ -92,10 +100,10 @@ LedgerSnapshot snapshot_of(const LedgerPage& page) {
   copy.process_id = load(page.process_id);
   copy.session = load(page.session);
   copy.software_machine = load(page.software_machine) != 0;
-  copy.transfers_done = load(page.done);
-  copy.transfers_refused = load(page.refused);
-  copy.transfers_failed = load(page.failed);
-  copy.transfers_cancelled = load(page.cancelled);
+  copy.transfers_done = ended(page.done);
+  copy.transfers_refused = ended(page.refused);
+  copy.transfers_failed = ended(page.failed);
+  copy.transfers_cancelled = ended(page.cancelled);
   copy.transfers_running = load(page.running);
   copy.staged_under_preferred = load(page.staged_under_preferred);
   copy.pinned_bytes = load(page.pinned_bytes);

@@ -1,4 +1,5 @@
-// Providers with real threads: several submit, poll, cancel and close at once. Run under TSan too.
+// Providers with real threads: several submit, poll, cancel and close at once.
+// Run under TSan too.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +24,8 @@ constexpr std::uint64_t slot = 64u << 10;
 constexpr int threads = 3;
 constexpr int rounds = 6;
 
-/// Waits for one's own operation; completions of others are put where they look.
+/// Waits for one's own operation; completions of others are put where they
+/// look.
 class Mailbox {
  public:
   core::Completion wait(ProviderBench& bench, core::Provider& provider, core::OperationId id) {
@@ -100,6 +102,45 @@ TEST(ProviderThreads, StagedServesManyAtOnce) {
   EXPECT_EQ(bench.get(out), payload);
   EXPECT_LE(bench.memory().most_bytes(), 8 * slot);
   EXPECT_EQ(bench.memory().held_bytes(), 0u);
+}
+
+TEST(ProviderThreads, StagedIsCancelledFromOutsideAndClosedWithWorkInFlight) {
+  for (int round = 0; round < 4; ++round) {
+    ProviderBench bench("workstation");
+    const auto provider =
+        make_staged_provider(bench.host(), &bench.contexts(), bench.files(),
+                             {.pinned_bytes_max = 4 * slot, .slot_bytes = slot, .readers = 2});
+    const std::vector<std::byte> payload = random_bytes(12 * slot + 5, 3);
+    const FileRange file{bench.file("a", payload), FileOffset{0}, payload.size()};
+    const GpuMemory one = bench.gpu(0, payload.size());
+    const GpuMemory two = bench.gpu(1, payload.size());
+    constexpr core::OperationId operations = 8;
+    std::atomic<bool> submitted{false};
+    std::atomic<std::uint64_t> ended{0};
+    {
+      std::vector<std::jthread> running;
+      running.emplace_back([&] {
+        for (core::OperationId id = 1; id <= operations; ++id) {
+          const core::Operation operation = bench.operation(file, id % 2 == 0 ? two : one, id);
+          provider->submit(std::span(&operation, 1));
+        }
+        submitted = true;
+      });
+      running.emplace_back([&] {
+        while (!submitted) provider->cancel(1 + ended % operations);
+      });
+      running.emplace_back([&] {
+        std::array<core::Completion, 2> batch;
+        while (!submitted) ended += provider->poll(batch);
+      });
+    }
+    EXPECT_TRUE(provider->close(0));
+    // Every operation ends once, also those that closing cancelled.
+    std::array<core::Completion, operations> rest;
+    ended += provider->poll(rest);
+    EXPECT_EQ(ended, operations);
+    EXPECT_EQ(bench.memory().held_bytes(), 0u);
+  }
 }
 
 TEST(ProviderThreads, HostServesManyAtOnce) {
