@@ -1,6 +1,7 @@
-// Between the tests and what they test: every software machine, mover and probe of this program is
-// made here, so that a mutant can be planted in it. The linker leads the calls of these functions
-// here (settings.cmake); without a mutant they do what they always do.
+// Between the tests and what they test: every software machine, mover and probe
+// of this program is made here, so that a mutant can be planted in it. The
+// linker leads the calls of these functions here (settings.cmake); without a
+// mutant they do what they always do.
 #include "support/planted.hpp"
 
 #include <algorithm>
@@ -23,12 +24,16 @@ using core::Completion;
 using core::Operation;
 using provider::PeerProvider;
 
-/// A mover with a mutant in it.
+/// A mover with a mutant in it. `detour` moves the bytes by way of host memory,
+/// where it is one that is to go that way.
 class SickProvider final : public PeerProvider {
  public:
-  explicit SickProvider(std::unique_ptr<core::Provider> inner) : inner_(std::move(inner)) {}
-  explicit SickProvider(std::unique_ptr<PeerProvider> inner)
-      : inner_(std::move(inner)), peer_(static_cast<PeerProvider*>(inner_.get())) {}
+  SickProvider(std::unique_ptr<core::Provider> inner, std::unique_ptr<core::Provider> detour)
+      : inner_(std::move(inner)), detour_(std::move(detour)) {}
+  SickProvider(std::unique_ptr<PeerProvider> inner, std::unique_ptr<core::Provider> detour)
+      : inner_(std::move(inner)),
+        peer_(static_cast<PeerProvider*>(inner_.get())),
+        detour_(std::move(detour)) {}
 
   [[nodiscard]] ProviderKind kind() const override { return inner_->kind(); }
   [[nodiscard]] Assessment assess(const Segment& segment) override {
@@ -41,9 +46,11 @@ class SickProvider final : public PeerProvider {
   }
   void detach(const core::RegionView& region) override { inner_->detach(region); }
   void forget_file(std::uint32_t file) override { inner_->forget_file(file); }
-  void cancel(core::OperationId operation) override { inner_->cancel(operation); }
+  void cancel(core::OperationId operation) override { mover().cancel(operation); }
   bool close(std::uint64_t deadline_ns) override {
-    return planted(ProviderMutant::provider_forgets_to_close) || inner_->close(deadline_ns);
+    if (planted(ProviderMutant::provider_forgets_to_close)) return true;
+    const bool left = detour_ == nullptr || detour_->close(deadline_ns);
+    return inner_->close(deadline_ns) && left;
   }
   [[nodiscard]] Status open(const GpuMemory& source, const GpuMemory& target) override {
     return peer_->open(source, target);
@@ -67,12 +74,12 @@ class SickProvider final : public PeerProvider {
       if (planted(ProviderMutant::provider_completes_early)) {
         early_.push_back(whole(operation));
       }
-      inner_->submit(std::span(&operation, 1));
+      mover().submit(std::span(&operation, 1));
     }
   }
 
   [[nodiscard]] std::size_t poll(std::span<Completion> completions) override {
-    const std::size_t count = inner_->poll(completions);
+    const std::size_t count = mover().poll(completions);
     const std::scoped_lock lock(mutex_);
     if (planted(ProviderMutant::provider_completes_early)) {
       const std::size_t ready = std::min(early_.size(), completions.size());
@@ -85,6 +92,7 @@ class SickProvider final : public PeerProvider {
   }
 
  private:
+  [[nodiscard]] core::Provider& mover() const { return detour_ != nullptr ? *detour_ : *inner_; }
   static void shift(Place& place) {
     if (auto* range = std::get_if<FileRange>(&place)) range->offset = range->offset.plus(4096);
   }
@@ -98,7 +106,9 @@ class SickProvider final : public PeerProvider {
     const auto operation =
         std::find_if(operations_.begin(), operations_.end(),
                      [&](const Operation& each) { return each.id == completion.id; });
-    if (planted(ProviderMutant::provider_stages_and_claims_direct) && bytes[Carriage::staged] > 0) {
+    const bool lies =
+        detour_ != nullptr || planted(ProviderMutant::provider_stages_and_claims_direct);
+    if (lies && bytes[Carriage::staged] > 0) {
       bytes[Carriage::direct] += std::exchange(bytes[Carriage::staged], 0);
       completion.known = Known::counted;
     }
@@ -113,20 +123,29 @@ class SickProvider final : public PeerProvider {
 
   std::unique_ptr<core::Provider> inner_;
   PeerProvider* peer_ = nullptr;  ///< inner_, where it is one
+  std::unique_ptr<core::Provider> detour_;
   std::mutex mutex_;
   std::deque<Operation> operations_;
   std::deque<Completion> early_;
 };
 
+/// Of movers between GPUs, which never ask for one.
+class NoFiles final : public system::OpenFiles {
+ public:
+  [[nodiscard]] const system::OpenFile* find(std::uint32_t) const override { return nullptr; }
+};
+
 template <typename Provider>
-std::unique_ptr<Provider> sick(std::unique_ptr<Provider> healthy) {
+std::unique_ptr<Provider> sick(std::unique_ptr<Provider> healthy,
+                               std::unique_ptr<core::Provider> detour = nullptr) {
   if (planted().provider == ProviderMutant::none) return healthy;
-  return std::make_unique<SickProvider>(std::move(healthy));
+  return std::make_unique<SickProvider>(std::move(healthy), std::move(detour));
 }
 
 }  // namespace
 
-// Each pair: the function under its own name, and what its callers reach instead.
+// Each pair: the function under its own name, and what its callers reach
+// instead.
 #define NOBOUNCE_LED_HERE(result, name, parameters, symbol) \
   result real_##name parameters asm("__real_" symbol);      \
   result led_##name parameters asm("__wrap_" symbol);
@@ -137,12 +156,13 @@ NOBOUNCE_LED_HERE(Result<std::unique_ptr<fabric::SoftHost>>, soft_host,
 NOBOUNCE_LED_HERE(Result<std::unique_ptr<fabric::Bus>>, bus,
                   (const Machine& machine, fabric::BusOptions options),
                   "_ZN8nobounce6fabric3Bus6createERKNS_7MachineENS0_10BusOptionsE")
-NOBOUNCE_LED_HERE(
-    std::unique_ptr<core::Provider>, storage_provider,
-    (system::Host & host, system::CudaContexts& contexts, const system::OpenFiles& files,
-     const provider::CufileConfiguration& configuration),
-    "_ZN8nobounce8provider21make_storage_providerERNS_6system4HostERNS1_12CudaContextsERKNS1_"
-    "9OpenFilesERKNS0_19CufileConfigurationE")
+NOBOUNCE_LED_HERE(std::unique_ptr<core::Provider>, storage_provider,
+                  (system::Host & host, system::CudaContexts& contexts,
+                   const system::OpenFiles& files,
+                   const provider::CufileConfiguration& configuration),
+                  "_ZN8nobounce8provider21make_storage_providerERNS_"
+                  "6system4HostERNS1_12CudaContextsERKNS1_"
+                  "9OpenFilesERKNS0_19CufileConfigurationE")
 NOBOUNCE_LED_HERE(std::unique_ptr<PeerProvider>, peer_provider,
                   (system::Host & host, system::CudaContexts& contexts, const Machine& machine),
                   "_ZN8nobounce8provider18make_peer_providerERNS_6system4HostERNS1_"
@@ -156,36 +176,44 @@ NOBOUNCE_LED_HERE(std::unique_ptr<core::Provider>, staged_provider,
                    const system::OpenFiles& files, const provider::StagedOptions& options),
                   "_ZN8nobounce8provider20make_staged_providerERNS_6system4HostEPNS1_"
                   "12CudaContextsERKNS1_9OpenFilesERKNS0_13StagedOptionsE")
-NOBOUNCE_LED_HERE(
-    bool, probe,
-    (session::SessionState & state, const session::TransferPlan& plan, const Place& source,
-     const Place& target),
-    "_ZN8nobounce7session15probe_disprovesERNS0_12SessionStateERKNS0_12TransferPlanERKSt7variantIJ"
-    "NS_9GpuMemoryENS_10HostMemoryENS_9FileRangeENS_10BlockRangeENS_12RemoteMemoryEEESE_")
+NOBOUNCE_LED_HERE(bool, probe,
+                  (session::SessionState & state, const session::TransferPlan& plan,
+                   const Place& source, const Place& target),
+                  "_ZN8nobounce7session15probe_disprovesERNS0_"
+                  "12SessionStateERKNS0_12TransferPlanERKSt7variantIJ"
+                  "NS_9GpuMemoryENS_10HostMemoryENS_9FileRangeENS_"
+                  "10BlockRangeENS_12RemoteMemoryEEESE_")
 #undef NOBOUNCE_LED_HERE
 
 Result<std::unique_ptr<fabric::SoftHost>> led_soft_host(const Machine& machine,
                                                         const fabric::SoftOptions& options) {
   fabric::SoftOptions ill = options;
-  ill.faults.mutant = planted().fabric;
+  if (planted().fabric != fabric::Mutant::none) ill.faults.mutant = planted().fabric;
   return real_soft_host(machine, ill);
 }
 
+std::unique_ptr<core::Provider> detour_for(system::Host& host, system::CudaContexts& contexts,
+                                           const system::OpenFiles& files) {
+  if (!planted(ProviderMutant::provider_goes_by_host)) return nullptr;
+  return real_staged_provider(host, &contexts, files, {});
+}
+
 Result<std::unique_ptr<fabric::Bus>> led_bus(const Machine& machine, fabric::BusOptions options) {
-  options.mutant = planted().fabric;
+  if (planted().fabric != fabric::Mutant::none) options.mutant = planted().fabric;
   return real_bus(machine, std::move(options));
 }
 
 std::unique_ptr<core::Provider> led_storage_provider(
     system::Host& host, system::CudaContexts& contexts, const system::OpenFiles& files,
     const provider::CufileConfiguration& configuration) {
-  return sick(real_storage_provider(host, contexts, files, configuration));
+  return sick(real_storage_provider(host, contexts, files, configuration),
+              detour_for(host, contexts, files));
 }
 
 std::unique_ptr<PeerProvider> led_peer_provider(system::Host& host, system::CudaContexts& contexts,
                                                 const Machine& machine) {
-  std::unique_ptr<PeerProvider> healthy = real_peer_provider(host, contexts, machine);
-  return sick(std::move(healthy));
+  static const NoFiles none;
+  return sick(real_peer_provider(host, contexts, machine), detour_for(host, contexts, none));
 }
 
 std::unique_ptr<core::Provider> led_host_provider(system::Host& host,

@@ -1,5 +1,6 @@
-// Proofs end to end on software machines: honest machines get the verdict they deserve, and each
-// lie below the session is told by a counter, by the data, or leaves the verdict unknown.
+// Proofs end to end on software machines: honest machines get the verdict they
+// deserve, and each lie below the session is told by a counter, by the data, or
+// leaves the verdict unknown.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "evidence/witness.hpp"
 #include "proof/prove.hpp"
 #include "support/around_host.hpp"
+#include "support/planted.hpp"
 #include "support/soft_session.hpp"
 
 namespace nobounce {
@@ -219,7 +221,8 @@ TEST_P(HonestRows, AreUnknownWhereTheCountersMayNotBeRead) {
   EXPECT_FALSE(row.physical.host_dram_bytes.has_value());
 }
 
-/// Says that peer access is enabled and does nothing, so that the driver stages in silence.
+/// Says that peer access is enabled and does nothing, so that the driver stages
+/// in silence.
 class SilentlyStagingCuda : public support::AroundCuda {
  public:
   using AroundCuda::AroundCuda;
@@ -270,6 +273,101 @@ TEST(ProofOfLies, ACopyThatLosesBytesIsBroken) {
   EXPECT_EQ(row.contradictions.size(), 1U);
 }
 
+TEST_P(HonestRows, WhoseMoverStagesAndClaimsDirectAreStagedAndAContradiction) {
+  const test::Planting lie(test::ProviderMutant::provider_goes_by_host);
+  const auto host = host_of(machine_with("workstation"));
+  const ProofRow row = proved(*host, subject());
+  EXPECT_EQ(row.runtime.bytes[Carriage::direct], row.runtime.bytes.total()) << "no lie was told";
+  EXPECT_EQ(row.runtime.data_verified, std::optional<bool>(true)) << "but for the data, which came";
+  EXPECT_EQ(row.verdict, Verdict::staged) << told(row);
+  EXPECT_EQ(row.known, Known::witnessed);
+  EXPECT_FALSE(row.contradictions.empty());
+  EXPECT_TRUE(names(row, Cause::evidence_contradiction)) << told(row);
+}
+
+TEST_P(HonestRows, WhoseControlSaysThatItDidNotStageAreUnknown) {
+  const test::Planting lie(test::ProviderMutant::provider_stages_and_claims_direct);
+  const auto host = host_of(machine_with("workstation"));
+  const ProofRow row = proved(*host, subject());
+  EXPECT_EQ(row.runtime.control_bytes[Carriage::staged], 0U) << "no lie was told";
+  EXPECT_EQ(row.verdict, Verdict::unknown) << told(row);
+  EXPECT_NE(row.known, Known::witnessed);
+  ASSERT_FALSE(row.missing.empty());
+  EXPECT_NE(row.missing[0].find("a control that stages"), std::string::npos) << row.missing[0];
+}
+
+/// Memory controllers of a machine that somebody else keeps busy, now more and
+/// now less.
+class NoisyCounters : public system::Counters {
+ public:
+  explicit NoisyCounters(system::Counters& inner) : inner_(inner) {}
+  Result<std::uint64_t> cpu_time_ns() override { return inner_.cpu_time_ns(); }
+  Result<double> perf_event(std::string_view pmu, std::string_view event) override {
+    Result<double> counted = inner_.perf_event(pmu, event);
+    if (!counted.ok()) return counted;
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    others_mebibytes_ += static_cast<double>(state_ >> 40) / static_cast<double>(1U << 24) * 40;
+    return *counted + others_mebibytes_;
+  }
+
+ private:
+  system::Counters& inner_;
+  std::uint64_t state_ = 1;
+  double others_mebibytes_ = 0;
+};
+
+class NoisyHost : public support::AroundHost {
+ public:
+  explicit NoisyHost(system::Host& inner) : AroundHost(inner), counters_(inner.counters()) {}
+  system::Counters& counters() override { return counters_; }
+
+ private:
+  NoisyCounters counters_;
+};
+
+TEST_P(HonestRows, AreUnknownWhereTheWitnessCannotSeparateThem) {
+  const auto host = host_of(machine_with("workstation"));
+  NoisyHost noisy(*host);
+  const ProofRow row = proved(noisy, subject());
+  EXPECT_EQ(row.verdict, Verdict::unknown) << told(row);
+  EXPECT_NE(row.known, Known::witnessed);
+  EXPECT_EQ(row.physical.state, PhysicalState::inconclusive);
+  EXPECT_FALSE(row.missing.empty());
+}
+
+/// Answers large requests as whole and carries all but their last page.
+class ForgetfulCufile : public support::AroundCufile {
+ public:
+  using AroundCufile::AroundCufile;
+  ssize_t read(system::cufile::CUfileHandle_t handle, void* base, std::size_t size,
+               off_t file_offset, off_t base_offset) override {
+    const std::size_t kept = size > 64 * kibibyte ? size - 4096 : size;
+    const ssize_t moved = AroundCufile::read(handle, base, kept, file_offset, base_offset);
+    return moved == static_cast<ssize_t>(kept) ? static_cast<ssize_t>(size) : moved;
+  }
+  ssize_t write(system::cufile::CUfileHandle_t handle, const void* base, std::size_t size,
+                off_t file_offset, off_t base_offset) override {
+    const std::size_t kept = size > 64 * kibibyte ? size - 4096 : size;
+    const ssize_t moved = AroundCufile::write(handle, base, kept, file_offset, base_offset);
+    return moved == static_cast<ssize_t>(kept) ? static_cast<ssize_t>(size) : moved;
+  }
+};
+
+TEST(ProofOfLies, AFileThatArrivesInPartIsBroken) {
+  for (const bool writing : {false, true}) {
+    const TemporaryDirectory directory;
+    const auto host = host_of(machine_with("workstation"));
+    support::AroundHost around(*host);
+    ForgetfulCufile cufile(*host->cufile().value());
+    around.cufile_table = &cufile;
+    const ProofRow row = proved(around, storage_of(directory, writing));
+    EXPECT_EQ(row.verdict, Verdict::broken) << told(row);
+    EXPECT_EQ(row.runtime.data_verified, std::optional<bool>(false));
+    EXPECT_TRUE(names(row, Cause::storage_p2p_lost)) << told(row);
+    EXPECT_EQ(row.contradictions.size(), 1U);
+  }
+}
+
 struct LibraryLie {
   const char* name;
   fabric::SoftFaults faults;
@@ -296,6 +394,9 @@ INSTANTIATE_TEST_SUITE_P(
                                  {.compat_in_silence = true, .statistics_stuck = true}},
                       LibraryLie{"StagesWithoutStatistics",
                                  {.compat_in_silence = true, .statistics_missing = true}},
+                      LibraryLie{"StagesAndCountsItAsDirect",
+                                 {.compat_in_silence = true,
+                                  .mutant = fabric::Mutant::cufile_staged_counted_direct}},
                       LibraryLie{"LosesItsPeerRequests", {.dma_fault = 1}}),
     [](const auto& tested) { return std::string(tested.param.name); });
 

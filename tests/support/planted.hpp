@@ -1,5 +1,5 @@
-// The mutant that the environment variable NOBOUNCE_MUTANT plants in the machines and movers of
-// this test program; none where it is not set.
+// The mutant that the environment variable NOBOUNCE_MUTANT plants in the
+// machines and movers of this test program; none where it is not set.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct Planted {
   ProviderMutant provider = ProviderMutant::none;
 };
 
-/// What tools/mutants knows a mutant by that nobody has heard of: no failure of a test.
+/// What tools/mutants knows a mutant by that nobody has heard of: no failure of
+/// a test.
 inline constexpr int unknown_mutant_exit_code = 3;
 
 inline Planted read_planted() {
@@ -39,13 +40,28 @@ inline Planted read_planted() {
   std::_Exit(unknown_mutant_exit_code);
 }
 
-inline const Planted& planted() {
-  static const Planted read = read_planted();
+inline Planted& planted() {
+  static Planted read = read_planted();
   return read;
 }
 
 inline bool planted(ProviderMutant mutant) {
   return planted().provider == mutant;
 }
+
+/// Plants a mutant of movers for its lifetime: for tests that are to see what
+/// becomes of a lie.
+class Planting {
+ public:
+  explicit Planting(ProviderMutant mutant) : before_(planted().provider) {
+    planted().provider = mutant;
+  }
+  ~Planting() { planted().provider = before_; }
+  Planting(const Planting&) = delete;
+  Planting& operator=(const Planting&) = delete;
+
+ private:
+  ProviderMutant before_;
+};
 
 }  // namespace nobounce::test
