@@ -58,7 +58,7 @@ void ordinals(Run& run) {
 
 void names(Run& run) {
   char text[96];
-  for (const int length : {96, 7, 1, 0, -1}) {
+  for (const int length : {96, 7, 1}) {
     std::memset(text, '#', sizeof text);
     run.note("length " + std::to_string(length));
     const auto code = run.cuda().device_get_name(text, length, 0);
@@ -128,6 +128,13 @@ void add_cuda_devices(Catalogue& all) {
         (void)run.cuda().device_get_name(text, 96, 4711);
       },
       bare);
+  all.add("devices.name.no_room",
+          [](Run& run) {
+            char text[96];
+            (void)run.cuda().device_get_name(text, 0, 0);
+            (void)run.cuda().device_get_name(text, -1, 0);
+          },
+          {Start::alone});
   all.add("devices.uuid", uuids, bare);
   all.add("devices.pci_bus_id", pci_bus_ids, bare);
   all.add("devices.total_memory", total_memory, bare);
@@ -175,6 +182,8 @@ void add_cuda_devices(Catalogue& all) {
         }
       },
       bare);
+  all.add("devices.error_names.no_target",
+          [](Run& run) { (void)run.cuda().get_error_name(0, nullptr); }, {Start::alone});
   all.add(
       "devices.error_names.unknown",
       [](Run& run) {
@@ -183,7 +192,6 @@ void add_cuda_devices(Catalogue& all) {
           (void)run.cuda().get_error_name(code, &name);
           run.note(name == nullptr ? "null" : name);
         }
-        (void)run.cuda().get_error_name(0, nullptr);
       },
       bare);
 }

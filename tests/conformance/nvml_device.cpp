@@ -165,7 +165,6 @@ void bar1(Run& run) {
   run.yes("sums", info.bar1Free + info.bar1Used == info.bar1Total);
   run.yes("some", info.bar1Total > 0);
   run.yes("as large as the memory", info.bar1Total >= std::uint64_t{128} << 30);
-  (void)run.nvml().device_get_bar1_memory_info(device.handle, nullptr);
   (void)run.nvml().device_get_bar1_memory_info(nullptr, &info);
 }
 
@@ -282,6 +281,12 @@ void add_nvml(Catalogue& all) {
   all.add("nvml.pci", pci);
   all.add("nvml.memory", memory);
   all.add("nvml.bar1", bar1);
+  all.add("nvml.bar1.no_target",
+          [](Run& run) {
+            const Device device(run);
+            (void)run.nvml().device_get_bar1_memory_info(device.handle, nullptr);
+          },
+          {Start::alone});
   all.add("nvml.p2p.with_itself", p2p_with_itself);
   all.add("nvml.nvlink.states", nvlink_states);
   all.add("nvml.nvlink.remotes", nvlink_remotes);
