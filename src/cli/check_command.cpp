@@ -60,9 +60,10 @@ Result<std::string> absolute_path(system::Storage& storage, const std::string& p
     Result<std::string> real = storage.real_path(existing);
     if (real.ok()) return rest.empty() ? std::move(real).value() : inside(*real, rest);
     const std::size_t slash = existing.rfind('/');
-    const std::string name = slash == std::string::npos ? existing : existing.substr(slash + 1);
+    std::string name = slash == std::string::npos ? existing : existing.substr(slash + 1);
     if (existing == "." || existing == "/") return real;
-    rest = rest.empty() ? name : name + "/" + rest;
+    if (!rest.empty()) name.append("/").append(rest);
+    rest = std::move(name);
     existing = slash == std::string::npos ? "." : slash == 0 ? "/" : existing.substr(0, slash);
   }
 }

@@ -199,8 +199,8 @@ Problem CopyRun::problem_of(const Outcome& outcome) const {
                          .attempted = outcome.error->attempted,
                          .cause = Cause::session_pinned_limit,
                          .detail = std::string(cause_row(Cause::session_pinned_limit).sentence),
-                         .remedy = "--pinned-bytes 128MiB, at least as much as --slot-bytes; "
-                                   "ulimit -l shows the limit of locked memory"}};
+                         .remedy = "ulimit -l shows the limit of locked memory; a smaller "
+                                   "--slot-bytes needs less"}};
   }
   return problem_from(*outcome.error);
 }

@@ -28,7 +28,7 @@ std::string progress_bar(std::uint64_t done_bytes, std::uint64_t total_bytes) {
                      report::short_bytes(done_bytes), report::short_bytes(total_bytes));
 }
 
-Progress::Progress(Console& console, std::string label, std::uint64_t total_bytes)
+Progress::Progress(Console& console, const std::string& label, std::uint64_t total_bytes)
     : console_(console), label_(report::visible(label)), total_bytes_(total_bytes) {}
 
 Progress::~Progress() {

@@ -11,7 +11,7 @@ namespace nobounce::cli {
 /// One line, rewritten in place and wiped at the end.
 class Progress {
  public:
-  Progress(Console& console, std::string label, std::uint64_t total_bytes);
+  Progress(Console& console, const std::string& label, std::uint64_t total_bytes);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();

@@ -226,10 +226,8 @@ CUresult SoftCuda::device_get_attribute(int* value, int attribute, CUdevice devi
       *value = 1;
       return cuda::success;
     case cuda::attribute_gpu_direct_rdma_supported:
+    case cuda::attribute_gpu_direct_rdma_flush_writes_options:  // 1: by the host
       *value = gpu->gpudirect_rdma ? 1 : 0;
-      return cuda::success;
-    case cuda::attribute_gpu_direct_rdma_flush_writes_options:
-      *value = gpu->gpudirect_rdma ? 1 : 0;  // by the host
       return cuda::success;
     case cuda::attribute_gpu_direct_rdma_writes_ordering:
       *value = gpu->gpudirect_rdma ? 100 : 0;  // visible to the GPU that owns the memory

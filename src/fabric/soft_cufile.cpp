@@ -51,7 +51,7 @@ SoftCufile::SoftCufile(const SoftCufileParts& parts)
       mover_(parts.bus, parts.machine, parts.allocations) {
   version_ = version_number(parts.machine.libcufile);
   if (parts.faults.statistics_missing && version_ >= 1150) version_ = 1140;
-  if (parts.faults.cufile_opened_before) (void)driver_open();
+  if (parts.faults.cufile_opened_before) (void)SoftCufile::driver_open();
 }
 
 int SoftCufile::open_locked() {

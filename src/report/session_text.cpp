@@ -40,7 +40,8 @@ std::string session_text(const LedgerSnapshot& ledger, Style style) {
                         ledger.staged_under_preferred);
   }
   if (ledger.pinned_bytes != 0)
-    text += fmt::format("  bounce      {} held now\n", exact_bytes(ledger.pinned_bytes));
+    text += fmt::format("  bounce      {} at most for one transfer\n",
+                        exact_bytes(ledger.pinned_bytes));
   if (ledger.last_cause != Cause::none) {
     const CauseRow& row = cause_row(ledger.last_cause);
     text += fmt::format("  last cause  {}: {}\n", row.id, row.sentence);
@@ -58,8 +59,8 @@ struct Metric {
 constexpr std::array<Metric, 3> metrics{{
     {"nobounce_transfers_running", "gauge", "Transfers in flight.",
      &LedgerSnapshot::transfers_running},
-    {"nobounce_pinned_bytes", "gauge", "Bounce memory in host DRAM held now.",
-     &LedgerSnapshot::pinned_bytes},
+    {"nobounce_transfer_pinned_bytes_max", "gauge",
+     "Most bounce memory in host DRAM that one transfer has used.", &LedgerSnapshot::pinned_bytes},
     {"nobounce_staged_under_preferred_total", "counter",
      "Transfers that staged although direct was preferred.",
      &LedgerSnapshot::staged_under_preferred},

@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "session/file_names.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce {
@@ -135,8 +136,11 @@ Result<std::string> Session::checksum(const Place& place) {
                  .attempted = "checksum a place",
                  .detail = "not a place of this session"};
   }
-  if (!read.ok()) return read.error();
-  return digest.text();
+  if (read.ok()) return digest.text();
+  const auto* range = std::get_if<FileRange>(&place);
+  const session::FileEntry* file = range == nullptr ? nullptr : state_->files.entry(range->file);
+  if (file == nullptr) return read.error();
+  return session::shown_as(read.error(), file->temporary_path, file->open.path);
 }
 
 }  // namespace nobounce

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "session/check.hpp"
+#include "session/file_names.hpp"
 
 namespace nobounce::session {
 namespace {
@@ -58,9 +59,14 @@ Status FileState::commit(bool durable) {
   if (truncate_on_commit) {
     if (Status cut = storage.truncate(handle, length_bytes); !cut.ok()) return cut;
   }
-  if (Status synced = storage.sync(handle); !synced.ok()) return synced;
+  if (Status synced = storage.sync(handle); !synced.ok())
+    return shown_as(synced.error(), temporary_path, final_path);
   if (!temporary_path.empty()) {
-    if (Status renamed = storage.rename(temporary_path, final_path); !renamed.ok()) return renamed;
+    if (Status renamed = storage.rename(temporary_path, final_path); !renamed.ok()) {
+      Error error = renamed.error();
+      error.attempted = "give the finished file its name " + final_path;
+      return error;
+    }
   }
   committed = true;
   if (durable) return storage.sync_directory(directory_of(final_path));

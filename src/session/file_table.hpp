@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "core/facts.hpp"
 #include "system/open_files.hpp"
@@ -17,6 +18,7 @@ struct FileEntry {
   core::StorageFileFacts facts;
   std::uint64_t length_bytes = 0;
   std::int64_t modified_ns = 0;  ///< when it was opened, to notice a source that changes
+  std::string temporary_path;    ///< its name while it is written; empty: its own
   bool written_in_place = false;
   bool writable = false;
 };

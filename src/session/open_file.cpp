@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "preconditions/read_facts.hpp"
+#include "session/file_names.hpp"
 #include "session/file_state.hpp"
 
 namespace nobounce {
@@ -160,8 +161,9 @@ Status open_for_writing(SessionState& state, const std::string& final_path,
                                        .exclusive = true,
                                        .mode = old.ok() ? private_mode : 0666u});
     if (!made.ok()) {
-      guard.temporary.clear();
-      return made.error();
+      const std::string temporary = std::exchange(guard.temporary, {});
+      return session::missing_directory(
+          session::shown_as(std::move(made).error(), temporary, final_path), final_path);
     }
     guard.buffered = *made;
     if (old.ok()) {
@@ -179,10 +181,12 @@ Status open_for_writing(SessionState& state, const std::string& final_path,
   if (in_place) {
     Result<system::FileHandle> opened =
         storage.open(final_path, {.access = system::FileAccess::read_write, .create = true});
-    if (!opened.ok()) return opened.error();
+    if (!opened.ok()) return session::missing_directory(std::move(opened).error(), final_path);
     guard.buffered = *opened;
   }
-  return reserve(storage, guard.buffered, options.length_bytes, !in_place);
+  const Status reserved = reserve(storage, guard.buffered, options.length_bytes, !in_place);
+  if (reserved.ok()) return {};
+  return session::shown_as(reserved.error(), guard.temporary, final_path);
 }
 
 }  // namespace
@@ -223,9 +227,10 @@ Result<File> Session::open_file(std::string_view path, const FileOptions& option
   if (direct.ok()) guard.direct = *direct;
   Result<core::StorageFileFacts> facts =
       preconditions::read_file_facts(state_->host, state_->machine, opened_path);
-  if (!facts.ok()) return std::move(facts).error();
+  if (!facts.ok()) return session::shown_as(std::move(facts).error(), guard.temporary, final_path);
   entry.facts = std::move(*facts);
   entry.writable = writing;
+  entry.temporary_path = guard.temporary;
   entry.open.path = std::string(path);
   entry.open.buffered = guard.buffered;
   entry.open.direct = guard.direct;

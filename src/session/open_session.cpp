@@ -22,6 +22,15 @@ Status check_options(const SessionOptions& options) {
         .attempted = "open a session with slot_bytes " + std::to_string(options.slot_bytes),
         .detail = "a slot must be a positive multiple of 4096 bytes"};
   }
+  // Direct pairs need it too: the owner of the memory reads a probe back through it.
+  if (options.pinned_bytes_max < options.slot_bytes) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "open a session with pinned_bytes_max " +
+                              std::to_string(options.pinned_bytes_max) + " and slot_bytes " +
+                              std::to_string(options.slot_bytes),
+                 .cause = Cause::session_pinned_limit,
+                 .detail = "bounce memory must hold one slot: to stage, and to probe direct pairs"};
+  }
   return {};
 }
 

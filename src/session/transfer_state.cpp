@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "session/check.hpp"
+#include "session/file_names.hpp"
 #include "session/file_state.hpp"
 #include "session/pairs.hpp"
 #include "session/region_state.hpp"
@@ -283,6 +284,7 @@ void TransferState_::finish() {
     }
     receipt_.add_cause(first_error_->cause);
   }
+  name_written_file();
   staged_unasked_ = policy == Policy::direct_preferred && receipt_.bytes[Carriage::staged] > 0;
   session.ledger->enter(receipt_, staged_unasked_);
   leave_running();
@@ -290,6 +292,13 @@ void TransferState_::finish() {
   done = true;
   session.host.workers().notify();
   if (owner_ != nullptr) owner_->on_end();
+}
+
+void TransferState_::name_written_file() {
+  if (!first_error_.has_value() || plan.target.kind != DeviceRef::Kind::file) return;
+  const FileEntry* file = session.files.entry(plan.target.index);
+  if (file == nullptr) return;
+  first_error_ = shown_as(*std::move(first_error_), file->temporary_path, file->open.path);
 }
 
 void TransferState_::leave_running() {

@@ -1,8 +1,11 @@
 // Man pages and completion scripts, read by the programs that they are for, where those are there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -72,6 +75,38 @@ TEST(Completion, IsUnderstoodByEachShell) {
     EXPECT_EQ(output_of(folder, shell + " -n " + folder.file(shell)), "");
   }
   if (shells == 0) GTEST_SKIP() << "none of the shells is installed";
+}
+
+std::string without_blanks(const std::string& text) {
+  std::string out;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(out),
+               [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
+  return out;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream stream(std::string(NOBOUNCE_SOURCE_DIR) + '/' + path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST(LibraryGuide, ShowsOnlyCodeThatIsCompiledAndRun) {
+  const std::string compiled = without_blanks(text_of("tests/examples/library_guide.cpp"));
+  const std::string guide = text_of("docs/guide/library.md");
+  const std::string fence = "```cpp\n";
+  int pieces = 0;
+  for (std::size_t at = guide.find(fence); at != std::string::npos; at = guide.find(fence, at)) {
+    at += fence.size();
+    const std::size_t end = guide.find("```", at);
+    ASSERT_NE(end, std::string::npos);
+    for (const std::string part : {"...\n", ""}) {  // an ellipsis parts two pieces
+      const std::string piece = guide.substr(at, std::min(guide.find("...\n", at), end) - at);
+      EXPECT_NE(compiled.find(without_blanks(piece)), std::string::npos) << piece;
+      ++pieces;
+      if (part.empty() || guide.find(part, at) >= end) break;
+      at = guide.find(part, at) + part.size();
+    }
+  }
+  EXPECT_GE(pieces, 7);
 }
 
 /// What bash would offer after that line.

@@ -188,18 +188,26 @@ TEST(Numbers, HaveNoSignAndFit) {
   EXPECT_EQ(run_soft({"copy", "gpu:0", "host", "--length", "1", "--readers", "-1"}).exit_code, 2);
 }
 
-TEST(BounceMemory, ThatMayNotBePinnedIsALimitAndNoRefusal) {
+TEST(BounceMemory, MustHoldASlotAndTheDefaultSlotFitsIntoIt) {
   const TemporaryDirectory folder;
   write_file(folder.file("a"), random_bytes(10000, 1));
-  const core::Json error = expect_soft_error(
-      {"copy", folder.file("a"), "gpu:0", "--policy", "staged_only", "--pinned-bytes", "0"}, 1);
-  EXPECT_EQ(text_at(error, "/cause"), "session.pinned_limit");
-  EXPECT_TRUE(holds(text_at(error, "/remedy"), "--pinned-bytes"));
-  const core::Json preferred =
-      expect_soft_error({"copy", folder.file("a"), "gpu:0", "--set", "/modules/nvidia_fs=false",
-                         "--pinned-bytes", "0"},
-                        1);
-  EXPECT_EQ(text_at(preferred, "/cause"), "session.pinned_limit");
+  const std::vector<std::vector<std::string>> wrong{
+      {"--pinned-bytes", "0"},
+      {"--pinned-bytes", "4095"},
+      {"--pinned-bytes", "4096", "--slot-bytes", "8192"}};
+  for (const std::vector<std::string>& options : wrong) {
+    std::vector<std::string> words{"copy", folder.file("a"), "gpu:0"};
+    words.insert(words.end(), options.begin(), options.end());
+    const core::Json error = expect_soft_error(words, 2);
+    EXPECT_EQ(text_at(error, "/cause"), "session.pinned_limit");
+    EXPECT_EQ(error.find("receipts"), nullptr) << "nothing was refused: it never began";
+    EXPECT_TRUE(holds(text_at(error, "/remedy"), "--pinned-bytes"));
+  }
+  for (const char* policy : {"direct_required", "staged_only"}) {
+    const Ran ran =
+        run_soft({"copy", folder.file("a"), "gpu:0", "--pinned-bytes", "5000", "--policy", policy});
+    EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  }
 }
 
 TEST(BounceMemory, HasSlotsOfWholePages) {

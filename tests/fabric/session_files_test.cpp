@@ -141,6 +141,32 @@ TEST_F(WrittenFiles, DirectoriesAndFifosAreRefusedByName) {
   }
 }
 
+TEST_F(WrittenFiles, ErrorsNameTheFileAsTheCallerDid) {
+  const auto names_it = [](const Error& error, const std::string& path) {
+    const std::string text = to_string(error);
+    return text.find(path) != std::string::npos && text.find(".nobounce-") == std::string::npos;
+  };
+  const std::string lost = directory_.file("no-such-directory/target");
+  for (const FileMode mode : {FileMode::replace, FileMode::in_place}) {
+    const Result<File> file = soft_->open_file(lost, {.mode = mode, .length_bytes = 1});
+    ASSERT_FALSE(file.ok());
+    EXPECT_TRUE(names_it(file.error(), lost)) << to_string(file.error());
+    EXPECT_NE(file.error().detail.find("no directory"), std::string::npos);
+    EXPECT_NE(file.error().remedy.find("mkdir"), std::string::npos);
+  }
+  const std::string path = directory_.file("target");
+  const Region region = filled_region(bytes_);
+  Result<File> file =
+      soft_->open_file(path, {.mode = FileMode::replace, .length_bytes = bytes_.size()});
+  ASSERT_TRUE(file.ok());
+  soft_.host().faults().write_error = 1;
+  const Outcome outcome =
+      soft_->transfer(region.place(), file->place(), {.policy = Policy::staged_only});
+  soft_.host().faults().write_error = 0;
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_TRUE(names_it(*outcome.error, path)) << to_string(*outcome.error);
+}
+
 TEST_F(WrittenFiles, ALongNameStillFindsATemporaryOne) {
   const std::string path = directory_.file(std::string(255, 'n'));
   const Region region = filled_region(bytes_);

@@ -213,6 +213,20 @@ TEST(Transfer, ASmallBar1BouncesInsideTheGpuAndSaysSo) {
   EXPECT_EQ(soft.look_at(region->place()), bytes);
 }
 
+TEST(SessionOpen, WantsBounceMemoryForOneSlot) {
+  Result<std::unique_ptr<fabric::SoftHost>> host =
+      fabric::SoftHost::create(machine_with("workstation"));
+  ASSERT_TRUE(host.ok());
+  SessionOptions options = SoftSession::quiet();
+  options.pinned_bytes_max = options.slot_bytes - 1;
+  const Result<Session> session = Session::open(**host, options);
+  ASSERT_FALSE(session.ok());
+  EXPECT_EQ(session.error().origin, ErrorOrigin::input);
+  EXPECT_EQ(session.error().cause, Cause::session_pinned_limit);
+  options.pinned_bytes_max = options.slot_bytes;
+  EXPECT_TRUE(Session::open(**host, options).ok());
+}
+
 TEST(Transfer, WrongPlacesAreErrorsThatMoveNothing) {
   const TemporaryDirectory directory;
   write_file(directory.file("source"), random_bytes(4096, 1));

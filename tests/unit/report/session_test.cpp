@@ -1,9 +1,11 @@
 // Session ledgers as text, JSON and Prometheus metrics.
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "report/session_report.hpp"
 
@@ -62,15 +64,79 @@ TEST(SessionsPrometheus, GivesEverySampleATypeAndOneValue) {
                     "nobounce_transfers_total{pid=\"4711\",session=\"2\",machine=\"soft\",state="
                     "\"refused\"} 1\n"))
       << text;
+}
+
+/// What is wrong with a text as Prometheus reads it (exposition format 0.0.4); empty: nothing.
+std::string exposition_violations(const std::string& text) {
+  static const std::regex name_pattern("[a-zA-Z_:][a-zA-Z0-9_:]*");
+  static const std::regex sample_pattern(
+      "([a-zA-Z_:][a-zA-Z0-9_:]*)"
+      R"re(\{([a-z_]+="([^"\\\n]|\\[\\"n])*"(,[a-z_]+="([^"\\\n]|\\[\\"n])*")*)?\} )re"
+      "[0-9]+");
+  std::string wrong;
+  std::set<std::string> helped;
   std::set<std::string> typed;
+  std::set<std::string> series;
+  std::string family;
+  if (text.empty() || text.back() != '\n') wrong += "the last line has no end\n";
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("# TYPE ", 0) == 0) typed.insert(line.substr(7, line.find(' ', 7) - 7));
-    if (line.empty() || line[0] == '#') continue;
-    EXPECT_EQ(typed.count(line.substr(0, line.find('{'))), 1U) << line;
-    EXPECT_TRUE(holds(line, "} ")) << line;
+    std::istringstream words(line);
+    std::string hash, keyword, name, rest;
+    if (line.rfind("# ", 0) == 0) {
+      words >> hash >> keyword >> name >> rest;
+      if (!std::regex_match(name, name_pattern) || rest.empty()) wrong += line + '\n';
+      if (keyword == "HELP" && !helped.insert(name).second) wrong += "helped twice: " + line + '\n';
+      if (keyword == "TYPE") {
+        if (!typed.insert(name).second) wrong += "typed twice, or not in one group: " + line + '\n';
+        if (rest != "counter" && rest != "gauge") wrong += line + '\n';
+        const bool total = name.size() > 6 && name.substr(name.size() - 6) == "_total";
+        if ((rest == "counter") != total) wrong += "counters end in _total: " + line + '\n';
+        family = name;
+      }
+      continue;
+    }
+    std::smatch parts;
+    if (!std::regex_match(line, parts, sample_pattern)) {
+      wrong += "no sample: " + line + '\n';
+      continue;
+    }
+    if (parts[1] != family || helped.count(family) == 0)
+      wrong += "outside its group: " + line + '\n';
+    if (!series.insert(line.substr(0, line.rfind(' '))).second) wrong += "twice: " + line + '\n';
   }
-  EXPECT_EQ(typed.size(), 5U);
+  return wrong;
+}
+
+TEST(SessionsPrometheus, IsWhatPrometheusReads) {
+  LedgerSnapshot other = busy_ledger();
+  other.session = 3;
+  other.bytes_by_member[static_cast<std::size_t>(Member::p2p)][Carriage::unattributed] = 7;
+  for (const auto& ledgers :
+       {std::vector<LedgerSnapshot>{}, {busy_ledger()}, {busy_ledger(), other}})
+    EXPECT_EQ(exposition_violations(sessions_prometheus(ledgers)), "");
+}
+
+TEST(SessionsPrometheus, TheCheckOfItsFormatFindsMistakes) {
+  const std::string head = "# HELP a_total Things.\n# TYPE a_total counter\n";
+  EXPECT_EQ(exposition_violations(head + "a_total{x=\"1\"} 2\n"), "");
+  for (const std::string bad :
+       {"# TYPE a_total counter\na_total{x=\"1\"} 2\n",
+        "# HELP a Things.\n# TYPE a counter\na{} 2\n",
+        "# HELP a_total Things.\n# TYPE a_total counter\na_total{x=\"1\"} 2",
+        "# HELP a_total Things.\n# TYPE a_total counter\nb_total{x=\"1\"} 2\n",
+        "# HELP a_total Things.\n# TYPE a_total counter\na_total{x=\"\"\"} 2\n",
+        "# HELP a_total Things.\n# TYPE a_total counter\na_total{} 2\na_total{} 3\n"}) {
+    EXPECT_NE(exposition_violations(bad), "") << bad;
+  }
+}
+
+TEST(Sessions, SayThatBounceMemoryIsAMaximumAndOfOneTransfer) {
+  EXPECT_TRUE(holds(sessions_text({busy_ledger()}, {}), "4,096 B (4 KiB) at most for one transfer"))
+      << sessions_text({busy_ledger()}, {});
+  EXPECT_TRUE(holds(
+      sessions_prometheus({busy_ledger()}),
+      "nobounce_transfer_pinned_bytes_max{pid=\"4711\",session=\"2\",machine=\"soft\"} 4096"));
 }
 
 }  // namespace
