@@ -63,6 +63,8 @@ int SoftCufile::open_locked() {
   if (!parts_.module.loaded() && !may_stage) return cufile::error_nvfs_setup;
   config_ = std::move(*config);
   statistics_.reset(has_statistics() ? config_.stats_level : 0);
+  if (staged_level_) statistics_.set_level(*staged_level_);
+  staged_level_.reset();
   use_count_ = 1;
   return cufile::success;
 }
@@ -73,7 +75,10 @@ cufile::CUfileError_t SoftCufile::driver_open() {
     ++use_count_;
     return cufile_answer(cufile::success);
   }
-  return cufile_answer(open_locked());
+  const int code = open_locked();
+  // Asked outright, the library tells no more than that its driver is not initialised.
+  return cufile_answer(code == cufile::error_nvfs_setup ? cufile::error_driver_not_initialized
+                                                        : code);
 }
 
 cufile::CUfileError_t SoftCufile::driver_close() {

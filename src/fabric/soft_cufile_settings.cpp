@@ -5,6 +5,12 @@ namespace nobounce::fabric {
 
 namespace cufile = system::cufile;
 
+namespace {
+
+constexpr std::size_t poll_threshold_kb = 4;
+
+}  // namespace
+
 cufile::CUfileError_t SoftCufile::get_version(int* version) {
   if (version == nullptr) return cufile_answer(cufile::error_invalid_value);
   *version = version_;
@@ -14,7 +20,6 @@ cufile::CUfileError_t SoftCufile::get_version(int* version) {
 cufile::CUfileError_t SoftCufile::driver_get_properties(CUfileDrvProps_t* properties) {
   if (properties == nullptr) return cufile_answer(cufile::error_invalid_value);
   const std::lock_guard lock(mutex_);
-  if (use_count_ == 0) return cufile_answer(cufile::error_driver_not_initialized);
   *properties = CUfileDrvProps_t{};
   if (parts_.module.loaded()) {
     properties->nvfs.major_version = 2;
@@ -25,11 +30,14 @@ cufile::CUfileError_t SoftCufile::driver_get_properties(CUfileDrvProps_t* proper
       properties->nvfs.dstatusflags |= 1u << bit;
     }
   }
+  properties->nvfs.poll_thresh_size = poll_threshold_kb;
   properties->nvfs.max_direct_io_size = config_.max_direct_io_size_kb;
   properties->nvfs.dcontrolflags = config_.allow_compat() ? 2 : 0;
   properties->fflags = 0xf;
   properties->max_device_cache_size = static_cast<unsigned>(config_.max_device_cache_size_kb);
-  properties->per_buffer_cache_size = static_cast<unsigned>(config_.per_buffer_cache_size_kb);
+  // Without the module there is no such cache, and the library says so.
+  properties->per_buffer_cache_size =
+      parts_.module.loaded() ? static_cast<unsigned>(config_.per_buffer_cache_size_kb) : 0;
   properties->max_device_pinned_mem_size =
       static_cast<unsigned>(config_.max_device_pinned_mem_size_kb);
   properties->max_batch_io_size = 128;
@@ -44,8 +52,8 @@ cufile::CUfileError_t SoftCufile::get_parameter_bool(int parameter, bool* value)
   }
   const auto index = static_cast<std::size_t>(parameter);
   const std::lock_guard lock(mutex_);
-  const bool otherwise = use_count_ > 0 ? config_.bools[index] : CufileConfig{}.bools[index];
-  *value = use_count_ > 0 ? otherwise : staged_bools_[index].value_or(otherwise);
+  // Nothing is read from environment or files before opening: all are off then but those set.
+  *value = staged_bools_[index].value_or(use_count_ > 0 && config_.bools[index]);
   return cufile_answer(cufile::success);
 }
 
@@ -55,7 +63,7 @@ cufile::CUfileError_t SoftCufile::set_parameter_bool(int parameter, bool value) 
     return cufile_answer(cufile::error_invalid_value);
   }
   const std::lock_guard lock(mutex_);
-  if (use_count_ > 0) return cufile_answer(cufile::error_driver_already_open);
+  // Accepted while the driver is open, too: the next opening goes by it.
   staged_bools_[static_cast<std::size_t>(parameter)] = value;
   return cufile_answer(cufile::success);
 }
@@ -64,8 +72,8 @@ cufile::CUfileError_t SoftCufile::set_stats_level(int level) {
   if (!has_statistics()) return cufile_answer(cufile::error_absent);
   if (level < 0 || level > 3) return cufile_answer(cufile::error_invalid_value);
   const std::lock_guard lock(mutex_);
-  if (use_count_ == 0) return cufile_answer(cufile::error_driver_not_initialized);
   statistics_.set_level(level);
+  if (use_count_ == 0) staged_level_ = level;
   return cufile_answer(cufile::success);
 }
 
@@ -73,7 +81,6 @@ cufile::CUfileError_t SoftCufile::get_stats_level(int* level) {
   if (!has_statistics()) return cufile_answer(cufile::error_absent);
   if (level == nullptr) return cufile_answer(cufile::error_invalid_value);
   const std::lock_guard lock(mutex_);
-  if (use_count_ == 0) return cufile_answer(cufile::error_driver_not_initialized);
   *level = statistics_.level();
   return cufile_answer(cufile::success);
 }
@@ -110,7 +117,7 @@ cufile::CUfileError_t SoftCufile::get_bar_size_in_kb(int gpu, std::size_t* kilob
     return cufile_answer(cufile::error_invalid_value);
   }
   const std::uint64_t bytes = parts_.machine.gpus[static_cast<std::size_t>(gpu)].bar1_bytes;
-  *kilobytes = parts_.module.loaded() ? static_cast<std::size_t>(bytes / 1024) : 0;
+  *kilobytes = static_cast<std::size_t>(bytes / 1024);
   return cufile_answer(cufile::success);
 }
 

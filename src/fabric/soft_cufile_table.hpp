@@ -117,6 +117,7 @@ class SoftCufile : public system::Cufile {
   long use_count_ = 0;
   CufileConfig config_;
   CufileStagedBools staged_bools_;
+  std::optional<int> staged_level_;  ///< of statistics, set before opening
   std::uint64_t last_handle_ = 1u << 20;
   std::map<std::uint64_t, std::shared_ptr<CufileFile>> handles_;
   std::map<int, std::uint64_t> descriptors_;

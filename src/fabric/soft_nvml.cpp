@@ -16,12 +16,15 @@ namespace nvml = system::nvml;
 
 namespace {
 
-constexpr std::string_view soft_driver_version = "580.82.07";
+/// The driver whose answers this model was last compared with (tests/conformance/answers).
+constexpr std::string_view soft_driver_version = "580.159.04";
 constexpr nvml::nvmlReturn_t error_insufficient_size = 7;
 constexpr int value_type_unsigned_int = 1;
 constexpr int value_type_unsigned_long_long = 3;
 constexpr unsigned pci_vendor_nvidia = 0x10de;
 constexpr unsigned nvlinks_max = 18;  ///< of one GPU
+constexpr int p2p_caps_atomics = 3;
+constexpr int p2p_caps_pci = 4;
 
 bool give_nvml_text(std::string_view text, char* target, unsigned length) {
   if (length <= text.size()) return false;
@@ -103,7 +106,7 @@ class SoftNvml final : public system::Nvml {
   }
   /// The GPU at the far end of link number `link` of a GPU: links of its pairs in order.
   [[nodiscard]] std::optional<std::uint32_t> remote_of(std::uint32_t gpu, unsigned link) const;
-  [[nodiscard]] bool fill_field(std::uint32_t gpu, nvmlFieldValue_t& field) const;
+  [[nodiscard]] nvmlReturn_t fill_field(std::uint32_t gpu, nvmlFieldValue_t& field) const;
 
   const Bus& bus_;
   const GpuAllocations& allocations_;
@@ -222,23 +225,29 @@ nvml::nvmlReturn_t SoftNvml::device_get_p2p_status(nvmlDevice_t first, nvmlDevic
   std::uint32_t b = 0;
   if (const auto code = find(first, a); code != nvml::success) return code;
   if (const auto code = find(second, b); code != nvml::success) return code;
-  if (status == nullptr || a == b) return nvml::error_invalid_argument;
+  if (status == nullptr) return nvml::error_invalid_argument;
+  *status = nvml::p2p_status_ok;  // with itself, and of capabilities that do not exist
+  if (a == b) return nvml::success;
   bool joined = false;
   for (unsigned link = 0; link < nvlinks_max; ++link) joined = joined || remote_of(a, link) == b;
+  const PeerStatus own = gpus()[a].peer_status;
+  const int by_pcie = status_number(own == PeerStatus::ok ? gpus()[b].peer_status : own);
   switch (capability) {
     case nvml::p2p_caps_nvlink:
-      *status = joined ? nvml::p2p_status_ok : nvml::p2p_status_not_supported;
-      return nvml::success;
+    case p2p_caps_atomics:
+      if (!joined) *status = nvml::p2p_status_not_supported;
+      break;
+    case p2p_caps_pci:  // a pair with NVLink goes that way alone
+      *status = joined ? nvml::p2p_status_not_supported : by_pcie;
+      break;
     case nvml::p2p_caps_read:
-    case nvml::p2p_caps_write: {
-      const PeerStatus own = gpus()[a].peer_status;
-      const PeerStatus worse = own == PeerStatus::ok ? gpus()[b].peer_status : own;
-      *status = joined ? nvml::p2p_status_ok : status_number(worse);
-      return nvml::success;
-    }
+    case nvml::p2p_caps_write:
+      if (!joined) *status = by_pcie;
+      break;
     default:
-      return nvml::error_invalid_argument;
+      break;
   }
+  return nvml::success;
 }
 
 std::optional<std::uint32_t> SoftNvml::remote_of(std::uint32_t gpu, unsigned link) const {
@@ -277,13 +286,13 @@ nvml::nvmlReturn_t SoftNvml::device_get_nvlink_remote_pci_info(nvmlDevice_t devi
   return nvml::success;
 }
 
-bool SoftNvml::fill_field(std::uint32_t gpu, nvmlFieldValue_t& field) const {
+nvml::nvmlReturn_t SoftNvml::fill_field(std::uint32_t gpu, nvmlFieldValue_t& field) const {
   const bool over_nvlink = field.fieldId == nvml::field_nvlink_throughput_data_tx ||
                            field.fieldId == nvml::field_nvlink_throughput_data_rx;
   const bool over_pcie = field.fieldId == nvml::field_pcie_count_tx_bytes ||
                          field.fieldId == nvml::field_pcie_count_rx_bytes;
-  if (!over_nvlink && !over_pcie) return false;
-  if (over_nvlink && !remote_of(gpu, 0)) return false;
+  if (!over_nvlink && !over_pcie) return nvml::error_invalid_argument;
+  if (over_nvlink && !remote_of(gpu, 0)) return nvml::error_not_supported;
   const bool sending = (field.fieldId == nvml::field_nvlink_throughput_data_tx ||
                         field.fieldId == nvml::field_pcie_count_tx_bytes) !=
                        bus_.planted(Mutant::nvml_directions_swapped);
@@ -317,7 +326,7 @@ bool SoftNvml::fill_field(std::uint32_t gpu, nvmlFieldValue_t& field) const {
     field.value.ullVal = 0;
     field.value.uiVal = static_cast<unsigned>(bytes & 0xffffffffu);
   }
-  return true;
+  return nvml::success;
 }
 
 nvml::nvmlReturn_t SoftNvml::device_get_field_values(nvmlDevice_t device, int count,
@@ -328,7 +337,7 @@ nvml::nvmlReturn_t SoftNvml::device_get_field_values(nvmlDevice_t device, int co
   for (int i = 0; i < count; ++i) {
     values[i].timestamp = static_cast<long long>(clock_.now_ns() / 1000);
     values[i].latencyUsec = 0;
-    values[i].nvmlReturn = fill_field(gpu, values[i]) ? nvml::success : nvml::error_not_supported;
+    values[i].nvmlReturn = fill_field(gpu, values[i]);
   }
   return nvml::success;
 }

@@ -578,36 +578,60 @@ TEST_F(RecordedAnswers, OfStatisticsAndParameters) {
   EXPECT_EQ(rig.table().set_stats_level(4).err, 5022);
   EXPECT_EQ(rig.table().set_stats_level(2).err, 0);
   EXPECT_EQ(rig.table().get_stats_l3(&stats).err, 5022);
-  EXPECT_EQ(rig.table().set_parameter_bool(1, false).err, 5026);
+  EXPECT_EQ(rig.table().set_parameter_bool(1, false).err, 0) << "for the next opening";
+  EXPECT_EQ(rig.table().get_parameter_bool(1, &value).err, 0);
+  EXPECT_FALSE(value);
   EXPECT_EQ(rig.table().get_parameter_bool(12, &value).err, 5022);
   EXPECT_EQ(rig.table().get_parameter_bool(1, nullptr).err, 5022);
   EXPECT_EQ(rig.table().get_bar_size_in_kb(0, &kilobytes).err, 0);
   EXPECT_EQ(kilobytes, rig.machine.gpus[0].bar1_bytes / 1024);
   EXPECT_EQ(rig.table().get_bar_size_in_kb(2, &kilobytes).err, 5022);
   EXPECT_EQ(rig.table().driver_close().err, 0);
-  EXPECT_EQ(rig.table().set_stats_level(3).err, 5001);
+  EXPECT_EQ(rig.table().set_stats_level(3).err, 0) << "goes over the file's at the next opening";
   EXPECT_EQ(rig.table().stats_start().err, 5001);
   EXPECT_EQ(rig.table().get_stats_l3(&stats).err, 5001);
+  EXPECT_EQ(rig.table().driver_open().err, 0);
+  int level = 0;
+  EXPECT_EQ(rig.table().get_stats_level(&level).err, 0);
+  EXPECT_EQ(level, 3);
+  EXPECT_EQ(rig.table().get_stats_l3(&stats).err, 0);
+}
+
+TEST_F(RecordedAnswers, OfParametersBeforeOpening) {
+  CufileRig closed(built_in("workstation"));
+  for (int parameter = 0; parameter < 12; ++parameter) {
+    bool value = true;
+    EXPECT_EQ(closed.table().get_parameter_bool(parameter, &value).err, 0);
+    EXPECT_FALSE(value) << "no default is known yet: " << parameter;
+  }
+  bool value = false;
+  EXPECT_EQ(closed.table().set_parameter_bool(2, true).err, 0);
+  EXPECT_EQ(closed.table().get_parameter_bool(2, &value).err, 0);
+  EXPECT_TRUE(value);
 }
 
 TEST_F(CufileTest, PropertiesTellTheModuleFromCompatibilityMode) {
   cufile::CUfileDrvProps_t properties{};
   CufileRig with(built_in("workstation"));
-  EXPECT_EQ(with.table().driver_get_properties(&properties).err, 5001);
+  EXPECT_EQ(with.table().driver_get_properties(&properties).err, 0) << "also before opening";
+  EXPECT_EQ(with.table().use_count(), 0);
   ASSERT_EQ(with.table().driver_open().err, 0);
   ASSERT_EQ(with.table().driver_get_properties(&properties).err, 0);
   EXPECT_EQ(properties.nvfs.major_version, 2u);
   EXPECT_EQ(properties.nvfs.dstatusflags, 1u << 4);
   EXPECT_EQ(properties.nvfs.max_direct_io_size, 16384u);
+  EXPECT_EQ(properties.per_buffer_cache_size, 1024u);
   CufileRig guest(built_in("cloud-guest"));
   ASSERT_EQ(guest.table().driver_open().err, 0);
   ASSERT_EQ(guest.table().driver_get_properties(&properties).err, 0);
   EXPECT_EQ(properties.nvfs.major_version, 0u);
   EXPECT_EQ(properties.nvfs.dstatusflags, 0u);
   EXPECT_EQ(properties.nvfs.dcontrolflags, 2u);
+  EXPECT_EQ(properties.nvfs.poll_thresh_size, 4u);
+  EXPECT_EQ(properties.per_buffer_cache_size, 0u);
   std::size_t kilobytes = 1;
   EXPECT_EQ(guest.table().get_bar_size_in_kb(0, &kilobytes).err, 0);
-  EXPECT_EQ(kilobytes, 0u);
+  EXPECT_EQ(kilobytes, guest.machine.gpus[0].bar1_bytes / 1024) << "of the hardware, module or not";
   int version = 0;
   EXPECT_EQ(guest.table().get_version(&version).err, 0);
   EXPECT_EQ(version, 1150);
@@ -702,7 +726,7 @@ TEST_F(CufileTest, AConfigurationThatIsNotJsonFailsTheOpen) {
 
 TEST_F(CufileTest, WithoutModuleAndCompatibilityModeTheDriverDoesNotOpen) {
   CufileRig rig(strict(without_module(built_in("workstation"))));
-  EXPECT_EQ(rig.table().driver_open().err, 5033);
+  EXPECT_EQ(rig.table().driver_open().err, 5001);
 }
 
 TEST_F(CufileTest, ForcedCompatibilityModeStagesWhatCouldBeDirect) {

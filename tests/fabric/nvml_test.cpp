@@ -29,6 +29,14 @@ class SoftNvmlTest : public ::testing::Test {
     EXPECT_EQ(api_->device_get_field_values(gpus_[gpu], 1, &value), nvml::success);
     return value;
   }
+  [[nodiscard]] int status_of(unsigned first, unsigned second, int capability) {
+    int status = -7;
+    EXPECT_EQ(api_->device_get_p2p_status(gpus_[first], gpus_[second], capability, &status),
+              nvml::success);
+    return status;
+  }
+  static constexpr int p2p_caps_atomics = 3;
+  static constexpr int p2p_caps_pci = 4;
   std::unique_ptr<CudaRig> rig_;
   system::Nvml* api_ = nullptr;
   nvml::nvmlDevice_t gpus_[2] = {};
@@ -98,7 +106,7 @@ TEST_F(SoftNvmlTest, CountersFollowThePayload) {
   EXPECT_EQ(field(0, nvml::field_nvlink_throughput_data_rx).value.ullVal, 0u);
   EXPECT_EQ(field(1, nvml::field_nvlink_throughput_data_rx).value.ullVal, length / 1024);
   EXPECT_EQ(field(0, nvml::field_pcie_count_rx_bytes).value.uiVal, length) << "PCIe stays still";
-  EXPECT_EQ(field(0, 5).nvmlReturn, nvml::error_not_supported);
+  EXPECT_EQ(field(0, 4711).nvmlReturn, nvml::error_invalid_argument) << "no such field";
 }
 
 TEST_F(SoftNvmlTest, PcieCountersWrapAtFourGibibytes) {
@@ -134,7 +142,14 @@ TEST_F(SoftNvmlTest, LinksAndPeerStatus) {
   EXPECT_EQ(api_->device_get_p2p_status(gpus_[0], gpus_[1], nvml::p2p_caps_nvlink, &status),
             nvml::success);
   EXPECT_EQ(status, nvml::p2p_status_ok);
+  EXPECT_EQ(status_of(0, 1, p2p_caps_pci), nvml::p2p_status_not_supported) << "NVLink alone";
+  EXPECT_EQ(status_of(0, 1, p2p_caps_atomics), nvml::p2p_status_ok);
+  EXPECT_EQ(status_of(0, 1, 4711), nvml::p2p_status_ok) << "of what does not exist";
+  EXPECT_EQ(status_of(0, 0, nvml::p2p_caps_nvlink), nvml::p2p_status_ok) << "with itself";
   make({});
+  EXPECT_EQ(status_of(0, 1, p2p_caps_pci), nvml::p2p_status_ok);
+  EXPECT_EQ(status_of(0, 1, p2p_caps_atomics), nvml::p2p_status_not_supported);
+  EXPECT_EQ(field(0, nvml::field_nvlink_throughput_data_tx).nvmlReturn, nvml::error_not_supported);
   EXPECT_EQ(api_->device_get_nvlink_state(gpus_[0], 0, &active), nvml::error_not_supported);
   EXPECT_EQ(api_->device_get_p2p_status(gpus_[0], gpus_[1], nvml::p2p_caps_nvlink, &status),
             nvml::success);
