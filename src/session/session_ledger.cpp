@@ -19,6 +19,10 @@ std::uint64_t load(const std::atomic<std::uint64_t>& value) {
 void add(std::atomic<std::uint64_t>& value, std::uint64_t amount) {
   value.fetch_add(amount, std::memory_order_relaxed);
 }
+/// Mostly the value is there already: then the cache line stays shared.
+void set(std::atomic<std::uint64_t>& value, std::uint64_t wanted) {
+  if (load(value) != wanted) value.store(wanted, std::memory_order_relaxed);
+}
 /// Ends of transfers are counted after their bytes, and read before them: whoever sees an end sees
 /// the bytes, too.
 void end(std::atomic<std::uint64_t>& count) {
@@ -68,7 +72,12 @@ void SessionLedger::start() {
   add(page_->running, 1);
 }
 
+/// What is said of the transfer comes before its end is counted: whoever sees the end sees it all.
 void SessionLedger::enter(const Receipt& receipt, bool staged_unasked) {
+  if (staged_unasked) add(page_->staged_under_preferred, 1);
+  if (receipt.cause_count > 0) {
+    set(page_->last_cause, static_cast<std::uint64_t>(receipt.causes[0]));
+  }
   page_->running.fetch_sub(1, std::memory_order_relaxed);
   switch (receipt.state) {
     case TransferState::done:
@@ -84,15 +93,13 @@ void SessionLedger::enter(const Receipt& receipt, bool staged_unasked) {
       end(page_->cancelled);
       break;
   }
-  if (staged_unasked) add(page_->staged_under_preferred, 1);
-  if (receipt.cause_count > 0) page_->last_cause = static_cast<std::uint64_t>(receipt.causes[0]);
 }
 
 void SessionLedger::arrived(Member member, const CarriageBytes& bytes, std::uint64_t pinned_bytes) {
   for (std::size_t i = 0; i < carriage_count; ++i) {
     if (bytes.by[i] != 0) add(page_->bytes[static_cast<std::size_t>(member)][i], bytes.by[i]);
   }
-  if (pinned_bytes > load(page_->pinned_bytes)) page_->pinned_bytes = pinned_bytes;
+  if (pinned_bytes > load(page_->pinned_bytes)) set(page_->pinned_bytes, pinned_bytes);
 }
 
 LedgerSnapshot snapshot_of(const LedgerPage& page) {
