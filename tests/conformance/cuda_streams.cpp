@@ -296,6 +296,7 @@ void without_context(Run& run) {
   cuda::CUstream made = stream(run);
   cuda::CUevent done = event(run);
   (void)run.cuda().event_record(done, made);
+  (void)run.quiet().stream_synchronize(made);
   cuda::CUcontext popped = nullptr;
   (void)run.cuda().ctx_pop_current(&popped);
   run.note("no context current");
