@@ -9,9 +9,6 @@ namespace {
 constexpr std::uint64_t sample_interval_ns = 15'000'000;
 constexpr std::uint64_t wrap_gap_max_ns = 60'000'000;  // 4 GiB pass in 78 ms at 55 GB/s
 constexpr double kibibyte = 1024.0;
-constexpr std::uint64_t settle_step_ns = 25'000'000;
-constexpr int settle_steps_max = 20;
-constexpr int settle_steps_still = 4;  ///< so often the same before it counts as standing still
 
 }  // namespace
 
@@ -73,6 +70,7 @@ LinkCounters::Fields LinkCounters::read(std::uint32_t gpu, unsigned first, unsig
   system::nvml::nvmlFieldValue_t values[2] = {};
   values[0].fieldId = first;
   values[1].fieldId = second;
+  for (auto& value : values) value.scopeId = system::nvml::scope_all_links;
   if (code == system::nvml::success) code = (*nvml)->device_get_field_values(device, count, values);
   Fields fields;
   for (int i = 0; i < count; ++i) {
@@ -116,21 +114,6 @@ WitnessValue LinkCounters::pcie_bytes() {
 }
 
 WitnessValue LinkCounters::nvlink_bytes() {
-  WitnessValue value = sum_nvlink();
-  // Of a single GPU nothing rests on this counter.
-  if (host_.kind() != HostKind::live || gpus_.size() < 2) return value;
-  int still = 0;
-  for (int step = 0; step < settle_steps_max && still < settle_steps_still; ++step) {
-    if (!value.value.has_value()) return value;
-    (void)host_.workers().wait([] { return false; }, host_.clock().now_ns() + settle_step_ns);
-    const WitnessValue now = sum_nvlink();
-    still = now.value == value.value ? still + 1 : 0;
-    value = now;
-  }
-  return value;
-}
-
-WitnessValue LinkCounters::sum_nvlink() {
   const std::lock_guard lock(mutex_);
   if (gpus_.empty())
     return WitnessValue::none(Cause::evidence_gpu_counters_unreadable, "no GPU is watched");

@@ -27,10 +27,7 @@ class LinkCounters final : public system::Worker {
 
   /// Bytes sent and received over the GPUs' PCIe links (NVML fields 197 and 198).
   [[nodiscard]] WitnessValue pcie_bytes();
-  /// Payload bytes sent over the GPUs' NVLinks (field 138): what one sends another receives. The
-  /// driver brings this counter up to date now and then only (256 MiB that took 0.7 ms showed as a
-  /// sixteenth when it was read at once, on an H200), so a live host is asked until the answer
-  /// stands still, for half a second at most.
+  /// Payload bytes sent over all the GPUs' NVLinks (field 138): what one sends another receives.
   [[nodiscard]] WitnessValue nvlink_bytes();
 
   [[nodiscard]] system::Step step() override;
@@ -47,7 +44,6 @@ class LinkCounters final : public system::Worker {
 
   [[nodiscard]] Fields read(std::uint32_t gpu, unsigned first, unsigned second, int count);
   [[nodiscard]] WitnessValue sample();  ///< with mutex_ held
-  [[nodiscard]] WitnessValue sum_nvlink();
   void stop();
 
   system::Host& host_;

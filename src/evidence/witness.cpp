@@ -24,6 +24,10 @@ constexpr std::array<WitnessRow, witness_count> table{{
      "many prove staging; none prove nothing, since libraries and drivers stage behind one call"},
     {WitnessKind::cpu_touched, false, false, false, false,
      "the CPU's part of the copies that the session makes itself"},
+    {WitnessKind::drive, false, false, false, true,
+     "the drive gives its bytes once, to whoever takes them; none mean that a cache gave them"},
+    {WitnessKind::page_cache, false, false, false, true,
+     "buffered staging fills it; staging with O_DIRECT does not"},
     {WitnessKind::seam_calls, false, false, false, false,
      "the cost of a transfer in calls; it tells nothing of the way the bytes took"},
 }};
@@ -48,6 +52,10 @@ std::string_view to_string(WitnessKind kind) {
       return "host_copies";
     case WitnessKind::cpu_touched:
       return "cpu_touched";
+    case WitnessKind::drive:
+      return "drive";
+    case WitnessKind::page_cache:
+      return "page_cache";
     case WitnessKind::seam_calls:
       return "seam_calls";
   }

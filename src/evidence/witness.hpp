@@ -24,9 +24,11 @@ enum class WitnessKind : std::uint8_t {
   cufile,       ///< requests that libcufile completed on its direct path, in this process
   host_copies,  ///< bytes that the session itself moved through host memory
   cpu_touched,  ///< of them by CPU copies
+  drive,        ///< bytes read and written by the watched drive
+  page_cache,   ///< bytes of files in memory, everybody's
   seam_calls,   ///< calls that the session made of CUDA, cuFile and the kernel's file I/O
 };
-inline constexpr std::size_t witness_count = 9;
+inline constexpr std::size_t witness_count = 11;
 [[nodiscard]] std::string_view to_string(WitnessKind kind);
 
 /// What a witness can separate. Only a separating witness raises `known` to witnessed.
@@ -51,30 +53,33 @@ struct WitnessReading {
   }
 };
 
-/// On which side of the transfer a reading lies: slow counters are read on its far side, so that
-/// the quick ones enclose the transfer tightly.
-enum class Moment : std::uint8_t { before, after };
-
 /// Reads all witnesses of a host. Creates no context and changes nothing. Not thread-safe.
 class Witnesses {
  public:
   /// `counted`: the host that the session under proof was opened on, where its calls are counted.
   /// All must outlive the witnesses.
   Witnesses(system::Host& host, const system::CountedHost* counted);
-  /// Whose link counters are read, from now on; none: nobody's.
-  void watch(std::vector<std::uint32_t> gpus) { links_.watch(std::move(gpus)); }
-  [[nodiscard]] WitnessReading read(Moment moment);
+  /// Whose counters are read, from now on: GPUs' links, and a block device by its name; none:
+  /// nobody's.
+  void watch(std::vector<std::uint32_t> gpus, std::string drive = "") {
+    links_.watch(std::move(gpus));
+    drive_ = std::move(drive);
+  }
+  [[nodiscard]] WitnessReading read();
 
  private:
   [[nodiscard]] WitnessValue read_cpu();
   [[nodiscard]] WitnessValue read_dram();
   [[nodiscard]] WitnessValue read_nvidia_fs();
   [[nodiscard]] WitnessValue read_cufile();
+  [[nodiscard]] WitnessValue read_drive();
+  [[nodiscard]] WitnessValue read_page_cache();
 
   system::Host& host_;
   const system::CountedHost* counted_;
   std::vector<std::string> dram_pmus_;
   LinkCounters links_;
+  std::string drive_;
 };
 
 }  // namespace nobounce::evidence

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "evidence/kernel_counts.hpp"
 #include "evidence/nvidia_fs_counts.hpp"
 #include "evidence/witness.hpp"
 
@@ -24,18 +25,20 @@ Witnesses::Witnesses(system::Host& host, const system::CountedHost* counted)
   }
 }
 
-WitnessReading Witnesses::read(Moment moment) {
+WitnessReading Witnesses::read() {
   WitnessReading reading;
   const auto value = [&](WitnessKind kind) -> WitnessValue& {
     return reading.values[static_cast<std::size_t>(kind)];
   };
-  if (moment == Moment::before) value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
   reading.time_ns = host_.clock().now_ns();
   value(WitnessKind::cpu_time) = read_cpu();
   value(WitnessKind::host_dram) = read_dram();
   value(WitnessKind::gpu_pcie) = links_.pcie_bytes();
+  value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
   value(WitnessKind::nvidia_fs) = read_nvidia_fs();
   value(WitnessKind::cufile) = read_cufile();
+  value(WitnessKind::drive) = read_drive();
+  value(WitnessKind::page_cache) = read_page_cache();
   for (const WitnessKind kind :
        {WitnessKind::host_copies, WitnessKind::cpu_touched, WitnessKind::seam_calls}) {
     value(kind) =
@@ -49,7 +52,6 @@ WitnessReading Witnesses::read(Moment moment) {
         WitnessValue::counted(static_cast<double>(counts.cpu_touched_bytes));
     value(WitnessKind::seam_calls) = WitnessValue::counted(static_cast<double>(counts.calls));
   }
-  if (moment == Moment::after) value(WitnessKind::gpu_nvlink) = links_.nvlink_bytes();
   return reading;
 }
 
@@ -93,6 +95,26 @@ WitnessValue Witnesses::read_nvidia_fs() {
                               "IO stats are disabled (rw_stats_enabled=0)");
   }
   return WitnessValue::counted(static_cast<double>(*operations));
+}
+
+WitnessValue Witnesses::read_drive() {
+  const Cause cause = Cause::evidence_drive_counters_unreadable;
+  if (drive_.empty()) return WitnessValue::none(cause, "no drive belongs to the row");
+  const std::string path = "/sys/class/block/" + drive_ + "/stat";
+  const Result<std::string> text = host_.files().read(path);
+  if (!text.ok()) return WitnessValue::none(cause, to_string(text.error()));
+  const std::optional<std::uint64_t> bytes = block_device_bytes(*text);
+  if (!bytes.has_value()) return WitnessValue::none(cause, path + " is not of the known form");
+  return WitnessValue::counted(static_cast<double>(*bytes));
+}
+
+WitnessValue Witnesses::read_page_cache() {
+  const Cause cause = Cause::evidence_page_cache_unreadable;
+  const Result<std::string> text = host_.files().read("/proc/meminfo");
+  if (!text.ok()) return WitnessValue::none(cause, to_string(text.error()));
+  const std::optional<std::uint64_t> bytes = page_cache_bytes(*text);
+  if (!bytes.has_value()) return WitnessValue::none(cause, "/proc/meminfo has no Cached line");
+  return WitnessValue::counted(static_cast<double>(*bytes));
 }
 
 WitnessValue Witnesses::read_cufile() {

@@ -52,11 +52,12 @@ void add_driver_files(FileTree& tree, const Machine& machine, const NvfsModule& 
   tree.show_while("/dev/nvidia-fs0", loaded);
 }
 
-std::unique_ptr<system::Files> make_soft_files(const Machine& machine, const NvfsModule& module) {
+std::unique_ptr<system::Files> make_soft_files(const Machine& machine, const NvfsModule& module,
+                                               const Ledger& ledger) {
   auto tree = std::make_unique<FileTree>();
   const std::vector<PciFunction> functions = lay_out_pci(machine);
   add_pci_files(*tree, machine, functions);
-  add_drive_files(*tree, machine, functions);
+  add_drive_files(*tree, machine, functions, ledger);
   add_nic_files(*tree, machine, functions);
   add_kernel_files(*tree, machine, module);
   add_driver_files(*tree, machine, module);

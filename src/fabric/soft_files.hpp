@@ -18,7 +18,8 @@
 // - Drive: /sys/block/<name>; driver by the `driver` link of <name>/device or, for NVMe, of
 //   <name>/device/device; over fabrics <name>/device/transport is "rdma" and address has
 //   host_iface=; dm and md by a `dm` or `md` folder. A drive with driver nfs has no block device:
-//   its mount's source is NAME:/export and its device number that of the mount.
+//   its mount's source is NAME:/export and its device number that of the mount. <name>/stat counts
+//   the sectors that the bus carried out of and into the medium.
 // - IOMMU: iommu_group/type is identity or DMA-FQ; no iommu_group: off; no `type`: unknown.
 // - Mounts: /proc/mounts has the options as they are, /proc/self/mountinfo splits them in two.
 // - Kernel: /proc/sys/kernel/osrelease; pci_p2pdma: p2pdma_pgmap_ops in /proc/kallsyms; modules:
@@ -31,13 +32,15 @@
 
 #include <nobounce/machine.hpp>
 
+#include "fabric/ledger.hpp"
 #include "fabric/soft_cufile_module.hpp"
 #include "system/files.hpp"
 
 namespace nobounce::fabric {
 
-/// Both must outlive the files; the machine must be complete (core::complete_machine) and valid.
+/// All must outlive the files; the machine must be complete (core::complete_machine) and valid.
 [[nodiscard]] std::unique_ptr<system::Files> make_soft_files(const Machine& machine,
-                                                             const NvfsModule& module);
+                                                             const NvfsModule& module,
+                                                             const Ledger& ledger);
 
 }  // namespace nobounce::fabric

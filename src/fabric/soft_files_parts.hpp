@@ -5,15 +5,16 @@
 
 #include <nobounce/machine.hpp>
 
+#include "fabric/ledger.hpp"
 #include "fabric/soft_cufile_module.hpp"
 #include "fabric/soft_files_pci.hpp"
 #include "fabric/soft_files_tree.hpp"
 
 namespace nobounce::fabric {
 
-/// NVMe controllers, block devices, udev records.
+/// NVMe controllers, block devices with their counters, udev records.
 void add_drive_files(FileTree& tree, const Machine& machine,
-                     const std::vector<PciFunction>& functions);
+                     const std::vector<PciFunction>& functions, const Ledger& ledger);
 
 /// InfiniBand devices and their network interfaces.
 void add_nic_files(FileTree& tree, const Machine& machine,

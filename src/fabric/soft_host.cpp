@@ -147,7 +147,7 @@ Status SoftHostParts::build() {
   allocations_ = std::make_unique<GpuAllocations>(*bus_);
   environment_ = make_soft_environment(machine_);
   module_ = std::make_unique<NvfsModule>(machine_, ledger(), faults_);
-  files_ = make_soft_files(machine_, *module_);
+  files_ = make_soft_files(machine_, *module_, ledger());
   storage_ =
       make_soft_storage(*bus_, machine_, faults_, fault_random_, system::make_live_storage());
   memory_ = make_soft_memory(*bus_, *allocations_);

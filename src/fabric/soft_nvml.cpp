@@ -293,6 +293,8 @@ nvml::nvmlReturn_t SoftNvml::fill_field(std::uint32_t gpu, nvmlFieldValue_t& fie
                          field.fieldId == nvml::field_pcie_count_rx_bytes;
   if (!over_nvlink && !over_pcie) return nvml::error_invalid_argument;
   if (over_nvlink && !remote_of(gpu, 0)) return nvml::error_not_supported;
+  const bool one_link = over_nvlink && field.scopeId != nvml::scope_all_links;
+  if (one_link && !remote_of(gpu, field.scopeId)) return nvml::error_not_supported;
   const bool sending = (field.fieldId == nvml::field_nvlink_throughput_data_tx ||
                         field.fieldId == nvml::field_pcie_count_tx_bytes) !=
                        bus_.planted(Mutant::nvml_directions_swapped);
@@ -311,12 +313,25 @@ nvml::nvmlReturn_t SoftNvml::fill_field(std::uint32_t gpu, nvmlFieldValue_t& fie
     if (link.substr(0, prefix.size()) != prefix) continue;
     const std::size_t dash = link.find('-');
     const std::string self = std::to_string(gpu);
+    if (one_link) {
+      const std::uint32_t remote = *remote_of(gpu, field.scopeId);
+      const std::string pair =
+          std::to_string(std::min(gpu, remote)) + "-" + std::to_string(std::max(gpu, remote));
+      if (link.substr(prefix.size()) != pair) continue;
+    }
     // Numbers rise from left to right, and `towards_device` is towards the higher one.
     if (link.substr(prefix.size(), dash - prefix.size()) == self) {
       bytes += sending ? counted.towards_device : counted.towards_root;
     } else if (link.substr(dash + 1) == self) {
       bytes += sending ? counted.towards_root : counted.towards_device;
     }
+  }
+  if (one_link) {  // the links of a pair share its traffic
+    unsigned links = 0;
+    for (unsigned link = 0; link < nvlinks_max; ++link) {
+      if (remote_of(gpu, link) == remote_of(gpu, field.scopeId)) ++links;
+    }
+    bytes /= links;
   }
   if (over_nvlink) {
     field.valueType = value_type_unsigned_long_long;

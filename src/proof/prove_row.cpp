@@ -1,6 +1,7 @@
 // One row of a proof.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "evidence/slope.hpp"
@@ -13,7 +14,6 @@
 namespace nobounce::proof {
 namespace {
 
-using evidence::Moment;
 using evidence::WitnessKind;
 using evidence::WitnessReading;
 
@@ -100,7 +100,19 @@ class RowRun {
     if (row_.physical.unreadable == Cause::none) row_.physical.state = PhysicalState::inconclusive;
     add_causes();
     decide(row_, true, false);
+    measure_what_is_refused();
     return false;
+  }
+
+  /// What the direct path would win if its preconditions were met, on a machine that has a clock.
+  void measure_what_is_refused() {
+    if (host_.kind() != HostKind::live) return;
+    const Verdict verdict = row_.verdict;
+    if (measure(largest_, Policy::staged_only, control_)) {
+      row_.benefit =
+          measured_benefit(session_, host_, subject_, places_, largest_, control_.best_ns(), 0);
+    }
+    row_.verdict = verdict;  // a control that fails is not what the row is about
   }
 
   /// The session's probe and the first use of memory and streams belong to no volume. What fails
@@ -120,15 +132,14 @@ class RowRun {
   void normalise_pcie() {
     if (host_.kind() != HostKind::live) return;
     Result<Region> buffer = session_.allocate_host(largest_);
-    if (!buffer.ok()) return;
+    if (!buffer.ok() || !places_.open(largest_).ok()) return;
     double counted = 0;
     int legs = 0;
     const auto leg = [&](const Place& source, const Place& target) {
-      const WitnessReading before = witnesses_.read(Moment::before);
+      const WitnessReading before = witnesses_.read();
       if (!session_.transfer(source, target).ok()) return false;
-      const auto moved_bytes =
-          evidence::moved(before.of(WitnessKind::gpu_pcie),
-                          witnesses_.read(Moment::after).of(WitnessKind::gpu_pcie));
+      const auto moved_bytes = evidence::moved(before.of(WitnessKind::gpu_pcie),
+                                               witnesses_.read().of(WitnessKind::gpu_pcie));
       if (!moved_bytes.value.has_value()) return false;
       counted += *moved_bytes.value;
       ++legs;
@@ -143,12 +154,12 @@ class RowRun {
 
   /// The background of the machine, as long as a transfer takes.
   void idle() {
-    const WitnessReading before = witnesses_.read(Moment::before);
+    const WitnessReading before = witnesses_.read();
     if (host_.kind() == HostKind::live) {
       (void)host_.workers().wait([] { return false; },
                                  before.time_ns + std::max(options_.idle_ns_min, last_elapsed_ns_));
     }
-    background_.take(before, witnesses_.read(Moment::after));
+    background_.take(before, witnesses_.read());
   }
 
   /// One transfer between two readings, verified outside them. False: the row cannot go on.
@@ -163,11 +174,11 @@ class RowRun {
       give_up(spoiled.error());
       return false;
     }
-    const WitnessReading before = witnesses_.read(Moment::before);
+    const WitnessReading before = witnesses_.read();
     const std::uint64_t begin_ns = host_.clock().now_ns();
     const Outcome outcome = session_.transfer(source, target, {.policy = policy});
     const std::uint64_t transfer_ns = host_.clock().now_ns() - begin_ns;
-    const WitnessReading after = witnesses_.read(Moment::after);
+    const WitnessReading after = witnesses_.read();
     last_elapsed_ns_ = after.time_ns - before.time_ns;
     account(outcome, policy);
     if (!outcome.ok() && outcome.receipt.bytes.total() < volume) {
@@ -290,6 +301,13 @@ class RowRun {
   Series control_;
 };
 
+/// `nvme0n1` of `drive:nvme0n1`.
+std::string drive_of(const Subject& subject) {
+  constexpr std::string_view prefix = "drive:";
+  if (subject.medium.rfind(prefix, 0) != 0) return "";
+  return subject.medium.substr(prefix.size());
+}
+
 std::vector<std::uint32_t> gpus_of(const Subject& subject) {
   if (subject.member == Member::p2p) return {subject.source_gpu, subject.target_gpu};
   return {subject.writing ? subject.source_gpu : subject.target_gpu};
@@ -308,7 +326,7 @@ ProofRow prove_row(Session& session, system::Host& host, evidence::Witnesses& wi
   row.target = !p2p && subject.writing ? subject.medium : target_gpu;
   row.direction = p2p ? "copy" : subject.writing ? "write" : "read";
   row.benefit = model_benefit(session.machine(), subject, nullptr);
-  witnesses.watch(gpus_of(subject));
+  witnesses.watch(gpus_of(subject), drive_of(subject));
   RowRun(session, host, witnesses, subject, options, row).run();
   witnesses.watch({});
   return row;

@@ -60,6 +60,9 @@ union nvmlValue_t {
   signed long long sllVal;
 };
 
+/// scopeId of NVLink fields: all links together; else the number of one (nvml.h, NVML_FI_DEV_NVLINK_*).
+inline constexpr unsigned scope_all_links = 0xffffffff;
+
 struct nvmlFieldValue_t {
   unsigned fieldId;
   unsigned scopeId;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 #include "evidence/witness.hpp"
 #include "support/around_host.hpp"
@@ -22,6 +23,7 @@ class ScriptedNvml : public system::Nvml {
   std::map<unsigned, std::uint64_t> fields;
   int inits = 0;
   int shutdowns = 0;
+  std::vector<unsigned> asked_scopes;
 
   nvmlReturn_t init() override {
     ++inits;
@@ -36,6 +38,7 @@ class ScriptedNvml : public system::Nvml {
   }
   nvmlReturn_t device_get_field_values(nvmlDevice_t, int count, nvmlFieldValue_t* values) override {
     for (int i = 0; i < count; ++i) {
+      asked_scopes.push_back(values[i].scopeId);
       const auto found = fields.find(values[i].fieldId);
       values[i].nvmlReturn =
           found == fields.end() ? system::nvml::error_not_supported : system::nvml::success;
@@ -141,35 +144,13 @@ TEST_F(LinkCounterTest, ThatAreNotSupportedSayWhich) {
   EXPECT_NE(value.detail.find("field 138 of gpu:0"), std::string::npos) << value.detail;
 }
 
-/// A clock under which a counter arrives late.
-class LateWorkers : public NoWorkers {
- public:
-  LateWorkers(ScriptedNvml& nvml, int waits) : nvml_(nvml), waits_(waits) {}
-  bool wait(core::FunctionRef<bool()> ready, std::uint64_t) override {
-    if (--waits_ == 0) nvml_.fields[system::nvml::field_nvlink_throughput_data_tx] = 100;
-    return ready();
-  }
-  [[nodiscard]] int waits() const { return waits_; }
-
- private:
-  ScriptedNvml& nvml_;
-  int waits_;
-};
-
-class LateHost : public LiveLookingHost {
- public:
-  using LiveLookingHost::LiveLookingHost;
-  LateWorkers late{scripted, 3};
-  system::Workers& workers() override { return late; }
-};
-
-TEST_F(LinkCounterTest, OfNvlinkAreAskedUntilTheyStandStill) {
-  LateHost host(soft_.host());
-  host.scripted.fields[system::nvml::field_nvlink_throughput_data_tx] = 1;
-  LinkCounters counters(host);
+TEST_F(LinkCounterTest, OfNvlinkAreThoseOfAllLinks) {
+  host_.scripted.fields[system::nvml::field_nvlink_throughput_data_tx] = 3;
+  LinkCounters counters(host_);
   counters.watch({0, 1});
-  EXPECT_EQ(counters.nvlink_bytes().value, std::optional<double>(2 * 100 * 1024.0));
-  EXPECT_GT(host.late.waits(), -20) << "it ends soon after";
+  host_.scripted.asked_scopes.clear();
+  EXPECT_EQ(counters.nvlink_bytes().value, std::optional<double>(2 * 3 * 1024.0));
+  EXPECT_EQ(host_.scripted.asked_scopes, std::vector<unsigned>(2, system::nvml::scope_all_links));
 }
 
 TEST_F(LinkCounterTest, OpenNvmlOnceAndCloseIt) {
@@ -196,9 +177,9 @@ TEST(LinkCountersOfASoftwareMachine, SeeANvlinkCopyOnNvlinkAndItsStagedTwinOnPci
   (void)soft->transfer(source->place(), target->place());  // the probe belongs to no reading
   witnesses.watch({0, 1});
   for (const Policy policy : {Policy::direct_required, Policy::staged_only}) {
-    const evidence::WitnessReading before = witnesses.read(evidence::Moment::before);
+    const evidence::WitnessReading before = witnesses.read();
     ASSERT_TRUE(soft->transfer(source->place(), target->place(), {.policy = policy}).ok());
-    const evidence::WitnessReading after = witnesses.read(evidence::Moment::after);
+    const evidence::WitnessReading after = witnesses.read();
     const auto moved = [&](WitnessKind kind) {
       return evidence::moved(before.of(kind), after.of(kind)).value.value_or(-1);
     };

@@ -105,7 +105,7 @@ struct MachineRig {
     bus = std::move(*made);
     allocations = std::make_unique<GpuAllocations>(*bus);
     module = std::make_unique<NvfsModule>(machine, bus->ledger(), faults);
-    files = make_soft_files(machine, *module);
+    files = make_soft_files(machine, *module, bus->ledger());
     environment = make_soft_environment(machine);
     storage = make_soft_storage(*bus, machine, faults, random, system::make_live_storage());
     cufile = make_soft_cufile(

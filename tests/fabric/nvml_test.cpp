@@ -23,9 +23,11 @@ class SoftNvmlTest : public ::testing::Test {
       ASSERT_EQ(api_->device_get_handle_by_index(i, &gpus_[i]), nvml::success);
     }
   }
-  [[nodiscard]] nvml::nvmlFieldValue_t field(unsigned gpu, unsigned id) {
+  [[nodiscard]] nvml::nvmlFieldValue_t field(unsigned gpu, unsigned id,
+                                             unsigned scope = nvml::scope_all_links) {
     nvml::nvmlFieldValue_t value{};
     value.fieldId = id;
+    value.scopeId = scope;
     EXPECT_EQ(api_->device_get_field_values(gpus_[gpu], 1, &value), nvml::success);
     return value;
   }
@@ -107,6 +109,11 @@ TEST_F(SoftNvmlTest, CountersFollowThePayload) {
   EXPECT_EQ(field(1, nvml::field_nvlink_throughput_data_rx).value.ullVal, length / 1024);
   EXPECT_EQ(field(0, nvml::field_pcie_count_rx_bytes).value.uiVal, length) << "PCIe stays still";
   EXPECT_EQ(field(0, 4711).nvmlReturn, nvml::error_invalid_argument) << "no such field";
+  // Asked for one link, NVML tells of that one only: an eighteenth of the whole on an H200.
+  const unsigned sent = nvml::field_nvlink_throughput_data_tx;
+  EXPECT_EQ(field(0, sent, 0).value.ullVal, length / 4 / 1024);
+  EXPECT_EQ(field(0, sent, 3).value.ullVal, length / 4 / 1024);
+  EXPECT_EQ(field(0, sent, 4).nvmlReturn, nvml::error_not_supported);
 }
 
 TEST_F(SoftNvmlTest, PcieCountersWrapAtFourGibibytes) {

@@ -103,6 +103,35 @@ TEST_P(HonestRows, AreDirectAndWitnessedBesideAControlThatCostsTwoBytesPerByte) 
   EXPECT_TRUE(row.benefit.model);
 }
 
+TEST_P(HonestRows, ListEveryWitnessWithAValueOrTheCauseWhyItHasNone) {
+  const auto host = host_of(machine_with("workstation"));
+  const ProofRow row = proved(*host, subject());
+  const bool copy = row.member == Member::p2p;
+  ASSERT_EQ(row.physical.witnesses.size(), evidence::witness_count);
+  for (const WitnessSlope& witness : row.physical.witnesses) {
+    const bool read = witness.transfer.has_value() && witness.control.has_value();
+    EXPECT_EQ(read, witness.unreadable == Cause::none) << witness.witness;
+    EXPECT_EQ(read, witness.detail.empty()) << witness.witness << ": " << witness.detail;
+  }
+  const auto expect = [&](const char* name, double transfer, double control) {
+    const WitnessSlope* witness = row.physical.of(name);
+    ASSERT_TRUE(witness->transfer && witness->control) << name;
+    EXPECT_NEAR(witness->transfer->per_byte, transfer, 0.01) << name;
+    EXPECT_NEAR(witness->control->per_byte, control, 0.01) << name;
+  };
+  expect("host_dram", 0, 2);
+  expect("host_copies", 0, 2);
+  expect("gpu_pcie", copy ? 2 : 1, copy ? 2 : 1);
+  if (copy) {
+    EXPECT_EQ(row.physical.of("drive")->unreadable, Cause::evidence_drive_counters_unreadable);
+  } else {
+    expect("drive", 1, 1);
+    EXPECT_GT(row.physical.of("cufile")->transfer->per_byte, 0);
+    EXPECT_EQ(row.physical.of("cufile")->control->per_byte, 0);
+    EXPECT_GT(row.physical.of("nvidia_fs")->transfer->per_byte, 0);
+  }
+}
+
 TEST_P(HonestRows, LeaveNothingBehind) {
   const auto host = host_of(machine_with("workstation"));
   (void)proved(*host, subject());
@@ -172,6 +201,41 @@ TEST(ProofOfStorage, ThatFailsBeforeItBeginsIsUnknownAndSaysWhy) {
   EXPECT_EQ(row.verdict, Verdict::unknown);
   ASSERT_EQ(row.missing.size(), 1U);
   EXPECT_NE(row.missing[0].find("nowhere"), std::string::npos) << row.missing[0];
+}
+
+// --- what only a live machine is asked ---
+
+/// A software machine that says it is none, so that clocks and CPU time count.
+class LiveLooking : public support::AroundHost {
+ public:
+  using AroundHost::AroundHost;
+  HostKind kind() const override { return HostKind::live; }
+};
+
+TEST_P(HonestRows, AreMeasuredWhereTimeMeansSomething) {
+  const auto host = host_of(machine_with("workstation"));
+  LiveLooking live(*host);
+  const ProofRow row = proved(live, subject());
+  EXPECT_EQ(row.verdict, Verdict::direct) << told(row);
+  EXPECT_FALSE(row.benefit.model);
+  EXPECT_TRUE(row.benefit.speedup_max.has_value()) << row.benefit.bottleneck;
+  EXPECT_TRUE(row.physical.cpu_ns.has_value());
+  const WitnessSlope* pcie = row.physical.of("gpu_pcie");
+  if (pcie->transfer.has_value()) {  // a slow test machine may leave gaps
+    EXPECT_NE(pcie->detail.find("plain pinned copy"), std::string::npos) << pcie->detail;
+  } else {
+    EXPECT_EQ(pcie->unreadable, Cause::evidence_gpu_counters_gap);
+  }
+}
+
+TEST(ProofOfStorage, ThatIsRefusedIsToldWhatDirectWouldWin) {
+  const TemporaryDirectory directory;
+  const auto host = host_of(machine_with("workstation", {"/modules/nvidia_fs=false"}));
+  LiveLooking live(*host);
+  const ProofRow row = proved(live, storage_of(directory, false));
+  EXPECT_EQ(row.verdict, Verdict::staged) << told(row);
+  EXPECT_FALSE(row.benefit.model);
+  EXPECT_TRUE(row.benefit.speedup_max.has_value()) << row.benefit.bottleneck;
 }
 
 // --- lies ---
