@@ -267,6 +267,48 @@ void pcie_counts(Run& run, bool to_device) {
   run.free_pinned(host);
 }
 
+void mig(Run& run) {
+  const Device device(run);
+  unsigned current = 7;
+  unsigned pending = 7;
+  if (run.nvml().device_get_mig_mode(device.handle, &current, &pending) == nvml::success) {
+    run.number("current", current);
+    run.number("pending", pending);
+  }
+  (void)run.nvml().device_get_mig_mode(nullptr, &current, &pending);
+}
+
+void virtualization(Run& run) {
+  const Device device(run);
+  int mode = 7;
+  if (run.nvml().device_get_virtualization_mode(device.handle, &mode) == nvml::success) {
+    run.number("mode", static_cast<std::uint64_t>(mode));
+  }
+  (void)run.nvml().device_get_virtualization_mode(nullptr, &mode);
+}
+
+void confidential_computing(Run& run) {
+  const Device device(run);
+  nvml::nvmlConfComputeSystemState_t state{};
+  if (run.nvml().system_get_conf_compute_state(&state) == nvml::success) {
+    run.number("environment", state.environment);
+    run.number("feature", state.ccFeature);
+  }
+}
+
+/// Bytes of all links, which a single link's would be a part of.
+void nvlink_all_links(Run& run) {
+  const Device device(run);
+  for (const unsigned scope : {~0u, 0u, 17u, 18u}) {
+    nvml::nvmlFieldValue_t value{};
+    value.fieldId = nvml::field_nvlink_throughput_data_tx;
+    value.scopeId = scope;
+    (void)run.nvml().device_get_field_values(device.handle, 1, &value);
+    run.note("scope " + std::to_string(scope) + ": its own code " +
+             std::to_string(value.nvmlReturn));
+  }
+}
+
 }  // namespace
 
 void add_nvml(Catalogue& all) {
@@ -293,6 +335,10 @@ void add_nvml(Catalogue& all) {
   for (const unsigned id : {138u, 139u, 197u, 198u, 0u, 4711u}) {
     all.add("nvml.field." + std::to_string(id), [id](Run& run) { field(run, id); });
   }
+  all.add("nvml.fields.nvlink_scopes", nvlink_all_links);
+  all.add("nvml.mig", mig);
+  all.add("nvml.virtualization", virtualization);
+  all.add("nvml.confidential_computing", confidential_computing);
   all.add("nvml.fields.together", fields_together);
   all.add("nvml.fields.wrong", fields_wrong);
   all.add("nvml.fields.pcie.to_device", [](Run& run) { pcie_counts(run, true); });
