@@ -63,7 +63,7 @@ if wanted facts; then
   run version 10 -- "$nobounce" --version --json
 fi
 if wanted conformance; then
-  run conformance_live 130 -- "$conformance" --live --may-write-udev --folder "$files/conformance" --out "$files/live.json"
+  run conformance_live 220 -- "$conformance" --live --may-write-udev --folder "$files/conformance" --out "$files/live.json"
   cp "$files/live.json" "$out/conformance-live.json"
   # As many GPUs as there are: the guest has one, so pairs are compared on a machine of its own.
   [ "$gpus" -ge 2 ] && [ -f "$kit/h200-pair.json" ] && machine=$kit/h200-pair.json
@@ -72,7 +72,7 @@ if wanted conformance; then
   run conformance_unconfirmed 20 -- "$conformance" --unconfirmed "$files/live.json" "$files/soft.json" --explained "$kit/explained.txt"
 fi
 if wanted device; then
-  run device_tests 150 -- "$kit/device_tests" --gtest_brief=0 --gtest_color=no
+  run device_tests 180 -- "$kit/device_tests" --gtest_brief=0 --gtest_color=no
 fi
 if wanted check; then
   run check 20 --exit 0,3,4 -- "$nobounce" check --json
