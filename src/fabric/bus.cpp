@@ -23,7 +23,17 @@ Status SoftBus::make_gpus() {
   return {};
 }
 
+std::optional<DevicePointer> SoftBus::own_address(DevicePointer pointer,
+                                                  std::uint64_t length_bytes) const {
+  if (pointer.value < layout::device_window_base) return pointer;
+  return device_map_.memory_at(pointer, length_bytes);
+}
+
 std::optional<std::uint32_t> SoftBus::gpu_of(DevicePointer pointer) const {
+  if (pointer.value >= layout::device_window_base) {
+    const auto own = device_map_.memory_at(pointer, 0);
+    return own ? gpu_of(*own) : std::nullopt;
+  }
   if (pointer.value < layout::vram_base) return std::nullopt;
   const std::uint64_t gpu = (pointer.value - layout::vram_base) >> layout::gpu_shift;
   if (gpu >= vram_.size()) return std::nullopt;
@@ -54,7 +64,8 @@ Result<BusAddress> SoftBus::map_bar1(DevicePointer pointer, std::uint64_t length
     return error;
   }
   const std::uint32_t gpu = *memory->gpu;
-  const auto offset = bar1_[gpu]->map(pointer.value - vram_[gpu]->base().value, length_bytes);
+  const std::uint64_t own = own_address(pointer, length_bytes)->value;
+  const auto offset = bar1_[gpu]->map(own - vram_[gpu]->base().value, length_bytes);
   if (!offset) {
     error.detail = "BAR1 exhausted";
     return error;
@@ -90,9 +101,10 @@ bool SoftBus::iommu_knows(BusAddress address, std::uint64_t length_bytes) const 
 std::optional<BusMemory> SoftBus::memory_at(const End& end, std::uint64_t length_bytes) const {
   if (end.kind == End::Kind::medium) return std::nullopt;
   if (end.kind == End::Kind::vram) {
-    const auto gpu = gpu_of(end.pointer);
+    const auto own = own_address(end.pointer, length_bytes);
+    const auto gpu = own ? gpu_of(*own) : std::nullopt;
     if (!gpu) return std::nullopt;
-    return vram_[*gpu]->at(end.pointer.value - vram_[*gpu]->base().value, length_bytes);
+    return vram_[*gpu]->at(own->value - vram_[*gpu]->base().value, length_bytes);
   }
   const std::uint64_t address = end.address.value;
   if (address < layout::bar1_base || address >= layout::process_base) {

@@ -33,8 +33,7 @@ struct Medium {
 struct End {
   enum class Kind : std::uint8_t {
     address,  ///< a bus address: whoever claims it answers: DRAM, or a GPU through its BAR1 window
-    vram,  ///< GPU memory by device pointer: only copy engines can name it (by their own or a peer
-           ///< mapping)
+    vram,  ///< GPU memory by device pointer: only GPUs can name it (by their own or a peer mapping)
     medium,  ///< bytes of a file: only the drive (or the NIC it hangs behind) can name them
   };
   Kind kind = Kind::address;
@@ -92,6 +91,15 @@ struct DramBuffer {
   DramUse use = DramUse::user;
 };
 
+/// An atomic update of a word of 4 or 8 bytes.
+struct BusUpdate {
+  enum class Kind : std::uint8_t { add, exchange, compare_exchange };
+  Kind kind = Kind::add;
+  std::uint64_t length_bytes = 8;
+  std::uint64_t operand = 0;
+  std::uint64_t expected = 0;  ///< of compare_exchange
+};
+
 struct BusOptions {
   /// Asked once per peer request of a drive or NIC, and per peer copy: true loses it (`faulted`).
   /// May be empty.
@@ -141,7 +149,15 @@ class Bus {
   // ----------------------------------------------------------------------------------------------------
   /// GPU memory lies linearly from here; the CPU cannot dereference these numbers.
   [[nodiscard]] virtual DevicePointer vram_base(std::uint32_t gpu) const = 0;
+  /// Whose memory a device address stands for, by itself or by a mapping.
   [[nodiscard]] virtual std::optional<std::uint32_t> gpu_of(DevicePointer pointer) const = 0;
+  /// Whether it is a device address at all, mapped or not: no CPU can dereference it.
+  [[nodiscard]] virtual bool is_device_address(DevicePointer pointer) const = 0;
+  /// Device addresses from here on (16 TiB and more) stand for nothing until they are mapped.
+  [[nodiscard]] virtual DevicePointer device_window() const = 0;
+  /// Makes a range of that window stand for GPU memory. One request crosses no two mappings.
+  virtual void map_device(DevicePointer at, std::uint64_t length_bytes, DevicePointer memory) = 0;
+  virtual void unmap_device(DevicePointer at) = 0;
   /// Flags a range as the driver's own in the ledger (a bounce cache inside the GPU); `internal`
   /// false takes it back.
   virtual void mark_internal(DevicePointer pointer, std::uint64_t length_bytes, bool internal) = 0;
@@ -182,6 +198,16 @@ class Bus {
   /// A GPU fills its own memory.
   virtual Carried fill_vram(DevicePointer target, std::uint8_t value,
                             std::uint64_t length_bytes) = 0;
+
+  /// What a kernel's thread does: GPU memory, its own or a peer's, or DRAM; to and from registers.
+  /// Whether the GPU has it mapped is the driver's affair. A load that is lost answers all ones.
+  virtual Carried kernel_load(std::uint32_t gpu, const End& source,
+                              std::span<std::byte> target) = 0;
+  virtual Carried kernel_store(std::uint32_t gpu, std::span<const std::byte> source,
+                               const End& target) = 0;
+  /// Atomic for all kernels; `before` is what was there.
+  virtual Carried kernel_update(std::uint32_t gpu, const End& target, const BusUpdate& order,
+                                std::uint64_t& before) = 0;
 
   // --- For looking at, unrecorded: tests and oracles
   // ----------------------------------------------------------------

@@ -114,6 +114,9 @@ inline constexpr std::uint64_t bar1_base = std::uint64_t{1} << 51;
 inline constexpr std::uint64_t process_base = std::uint64_t{1} << 52;
 /// Not canonical on any processor with 4-level page tables: the CPU faults on it.
 inline constexpr std::uint64_t vram_base = std::uint64_t{1} << 49;
+/// Device addresses that stand for memory elsewhere begin behind all GPU memory.
+inline constexpr std::uint64_t device_window_base = vram_base + (gpus_max << gpu_shift);
+inline constexpr std::uint64_t device_window_end = std::uint64_t{1} << 50;
 }  // namespace layout
 
 }  // namespace nobounce::fabric

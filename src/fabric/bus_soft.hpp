@@ -13,6 +13,7 @@
 
 #include "fabric/bus.hpp"
 #include "fabric/bus_bar1.hpp"
+#include "fabric/bus_device_map.hpp"
 #include "fabric/bus_memory.hpp"
 #include "fabric/bus_routes.hpp"
 #include "fabric/bus_trap.hpp"
@@ -47,6 +48,15 @@ class SoftBus final : public Bus {
 
   DevicePointer vram_base(std::uint32_t gpu) const override { return vram_.at(gpu)->base(); }
   std::optional<std::uint32_t> gpu_of(DevicePointer pointer) const override;
+  bool is_device_address(DevicePointer pointer) const override {
+    return gpu_of(pointer).has_value() || (pointer.value >= layout::device_window_base &&
+                                           pointer.value < layout::device_window_end);
+  }
+  DevicePointer device_window() const override { return DevicePointer{layout::device_window_base}; }
+  void map_device(DevicePointer at, std::uint64_t length_bytes, DevicePointer memory) override {
+    device_map_.map(at, length_bytes, memory);
+  }
+  void unmap_device(DevicePointer at) override { device_map_.unmap(at); }
   void mark_internal(DevicePointer pointer, std::uint64_t length_bytes, bool internal) override;
   void discard_vram(DevicePointer pointer, std::uint64_t length_bytes) override;
 
@@ -66,6 +76,11 @@ class SoftBus final : public Bus {
                      std::uint64_t length_bytes, FileIo io) override;
   Carried cpu_copy(BusAddress target, BusAddress source, std::uint64_t length_bytes) override;
   Carried fill_vram(DevicePointer target, std::uint8_t value, std::uint64_t length_bytes) override;
+  Carried kernel_load(std::uint32_t gpu, const End& source, std::span<std::byte> target) override;
+  Carried kernel_store(std::uint32_t gpu, std::span<const std::byte> source,
+                       const End& target) override;
+  Carried kernel_update(std::uint32_t gpu, const End& target, const BusUpdate& order,
+                        std::uint64_t& before) override;
 
   bool inspect(const End& source, std::span<std::byte> target) const override;
   bool plant(const End& target, std::span<const std::byte> source) override;
@@ -79,6 +94,10 @@ class SoftBus final : public Bus {
     BusOutcome outcome = BusOutcome::done;
   };
 
+  /// The GPU memory's own address: other device addresses by their mapping. Nothing where a
+  /// stretch of them is not all in one.
+  [[nodiscard]] std::optional<DevicePointer> own_address(DevicePointer pointer,
+                                                         std::uint64_t length_bytes) const;
   [[nodiscard]] std::optional<BusMemory> memory_at(const End& end,
                                                    std::uint64_t length_bytes) const;
   [[nodiscard]] bool iommu_knows(BusAddress address, std::uint64_t length_bytes) const;
@@ -89,6 +108,8 @@ class SoftBus final : public Bus {
   /// What arrives where, and how much of it, on a machine that is ill.
   [[nodiscard]] std::byte* landing(const BusMemory& memory) const;
   [[nodiscard]] std::uint64_t landing_bytes(std::uint64_t length_bytes) const;
+  [[nodiscard]] Way kernel_way(std::uint32_t gpu, const BusMemory& memory, const End& end,
+                               bool towards_memory, std::uint64_t length_bytes);
   [[nodiscard]] Extent page_cache_of(const Medium& medium, FileOffset offset) const;
   [[nodiscard]] Carried device_file(Initiator initiator, const End& source, const End& target,
                                     std::uint64_t length_bytes);
@@ -114,6 +135,7 @@ class SoftBus final : public Bus {
   Ledger ledger_;
   std::vector<std::unique_ptr<BusVram>> vram_;
   std::vector<std::unique_ptr<BusBar1>> bar1_;
+  BusDeviceMap device_map_;
   mutable std::shared_mutex iommu_mutex_;
   std::map<std::uint64_t, std::uint64_t> iommu_;  ///< begin -> end
 };

@@ -23,7 +23,7 @@ SoftCuda::Context* SoftCuda::current(CUresult& code) {
   const auto stack = stacks_.find(std::this_thread::get_id());
   if (stack == stacks_.end()) return nullptr;
   Context* context = stack->second.back();
-  code = context->references == 0 ? cuda::error_context_is_destroyed : cuda::success;
+  code = context->references == 0 ? cuda::error_context_is_destroyed : engines_.fault();
   return code == cuda::success ? context : nullptr;
 }
 
@@ -54,6 +54,17 @@ CUresult SoftCuda::device_primary_ctx_release(CUdevice device) {
   allocations_.free_all(primary.gpu);
   const std::lock_guard lock(mutex_);
   primary.peers.clear();
+  for (auto import = imports_.begin(); import != imports_.end();) {
+    const DevicePointer base{import->first};
+    const auto known = allocations_.find(base);
+    if (known && known->gpu != primary.gpu) {
+      ++import;
+      continue;
+    }
+    allocations_.remove_mapping(base);
+    allocations_.release_addresses(base);
+    import = imports_.erase(import);
+  }
   std::erase_if(streams_, [&](const auto& entry) { return entry.second.context == &primary; });
   std::erase_if(events_, [&](const auto& entry) { return entry.second.context == &primary; });
   return cuda::success;

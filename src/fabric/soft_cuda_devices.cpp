@@ -119,6 +119,9 @@ CUresult SoftCuda::init(unsigned flags) {
     context->gpu = visible_[i];
     context->ordinal = static_cast<int>(i);
     contexts_.push_back(std::move(context));
+    // The default pool of a device: its own memory is reached from it from the start.
+    pools_.push_back(
+        std::make_unique<Pool>(Pool{visible_[i], {{visible_[i], cuda::memory_access_read_write}}}));
   }
   initialized_ = true;
   return cuda::success;
@@ -282,9 +285,9 @@ CUresult SoftCuda::get_error_name(CUresult error, const char** name) {
   return cuda::error_invalid_value;
 }
 
-std::unique_ptr<system::Cuda> make_soft_cuda(Bus& bus, GpuAllocations& allocations,
-                                             GpuEngines& engines,
-                                             system::Environment& environment) {
+std::unique_ptr<SoftCudaTable> make_soft_cuda(Bus& bus, GpuAllocations& allocations,
+                                              GpuEngines& engines,
+                                              system::Environment& environment) {
   return std::make_unique<SoftCuda>(bus, allocations, engines, environment);
 }
 

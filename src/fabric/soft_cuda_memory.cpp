@@ -30,7 +30,9 @@ CUresult SoftCuda::mem_free(CUdeviceptr pointer) {
   CUresult code = cuda::success;
   if (current(code) == nullptr) return code;
   const auto allocation = allocations_.find(DevicePointer{pointer});
-  if (allocation && !allocation->internal && allocation->base.value == pointer) {
+  const bool freeable = allocation && (allocation->kind == AllocationKind::device ||
+                                       allocation->kind == AllocationKind::pool);
+  if (freeable && !allocation->internal && allocation->base.value == pointer) {
     // Freeing waits for the device, as the real driver does.
     (void)engines_.synchronize_gpu(allocation->gpu);
     return allocations_.free(allocation->base) ? cuda::success : cuda::error_invalid_value;
@@ -72,9 +74,17 @@ CUresult SoftCuda::mem_get_info(std::size_t* free_bytes, std::size_t* total_byte
 CUresult SoftCuda::mem_get_address_range(CUdeviceptr* base, std::size_t* bytes,
                                          CUdeviceptr pointer) {
   CUresult code = cuda::success;
-  if (current(code) == nullptr) return code;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
   auto allocation = allocations_.find(DevicePointer{pointer});
   if (allocation && allocation->internal) return cuda::error_not_found;
+  if (allocation) {
+    // Known only where the current context reaches it.
+    const std::lock_guard lock(mutex_);
+    if (access_of(context->gpu, *allocation) == cuda::memory_access_none) {
+      return cuda::error_not_found;
+    }
+  }
   if (!allocation) allocation = allocations_.find_host(reinterpret_cast<const void*>(pointer));
   if (!allocation) return cuda::error_not_found;
   if (base != nullptr) *base = allocation->base.value;
@@ -149,10 +159,19 @@ CUresult SoftCuda::pointer_get_attribute(void* data, int attribute, CUdeviceptr 
 CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
                                             const GpuAllocation& allocation, CUdeviceptr pointer) {
   const auto ordinal = ordinal_of(allocation.gpu);
+  const bool of_context =
+      allocation.kind == AllocationKind::device || allocation.kind == AllocationKind::ipc_import;
+  std::pair<std::uint64_t, std::uint64_t> range{allocation.base.value, allocation.length_bytes};
+  if (allocation.kind == AllocationKind::vmm) {
+    // Of mappings the driver tells the reservation, mapped or not.
+    const std::lock_guard lock(mutex_);
+    range = reservation_of(pointer).value_or(range);
+  }
   switch (attribute) {
     case cuda::pointer_context:
-      return give<CUcontext>(
-          data, ordinal ? contexts_[static_cast<std::size_t>(*ordinal)].get() : nullptr);
+      return give<CUcontext>(data, of_context && ordinal
+                                       ? contexts_[static_cast<std::size_t>(*ordinal)].get()
+                                       : nullptr);
     case cuda::pointer_memory_type:
       return give<unsigned>(data, cuda::memory_type_device);
     case cuda::pointer_device_pointer:
@@ -162,13 +181,15 @@ CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
     case cuda::pointer_device_ordinal:
       return give<int>(data, ordinal.value_or(-2));
     case cuda::pointer_is_legacy_cuda_ipc_capable:
-      return give<bool>(data, true);
+      return give<bool>(data, allocation.kind == AllocationKind::device);
     case cuda::pointer_range_start:
-      return give<CUdeviceptr>(data, allocation.base.value);
+      return give<CUdeviceptr>(data, range.first);
     case cuda::pointer_range_size:
-      return give<std::size_t>(data, allocation.length_bytes);
+      return give<std::size_t>(data, range.second);
     case cuda::pointer_mempool_handle:
-      return give<void*>(data, nullptr);
+      return give<void*>(data, allocation.kind == AllocationKind::pool
+                                   ? reinterpret_cast<void*>(allocation.source)
+                                   : nullptr);
     default:
       return cuda::error_invalid_value;  // also the host pointer: there is none
   }

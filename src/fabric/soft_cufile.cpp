@@ -175,7 +175,7 @@ int SoftCufile::register_buffer(const void* base, std::size_t length) {
   const std::uint64_t inside = pointer.value - allocation->base.value;
   if (length > allocation->length_bytes - inside) return cufile::error_cuda_pointer_range;
   buffer->on_gpu = true;
-  buffer->gpu = allocation->gpu;
+  buffer->gpu = parts_.bus.gpu_of(pointer).value_or(allocation->gpu);
   if (const int code = pin(*buffer, pointer); code != 0) return code;
   buffers_.emplace(address, std::move(buffer));
   return cufile::success;

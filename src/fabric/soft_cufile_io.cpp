@@ -100,7 +100,7 @@ int SoftCufile::resolve_memory(const void* base, std::size_t size, off_t base_of
   const std::uint64_t inside = pointer.value - allocation->base.value;
   const std::uint64_t rest = allocation->length_bytes - inside;
   if (offset > rest || size > rest - offset) return EIO;
-  call.move.gpu = allocation->gpu;
+  call.move.gpu = parts_.bus.gpu_of(pointer).value_or(allocation->gpu);
   return 0;
 }
 

@@ -109,6 +109,7 @@ struct GpuAllocations::State {
   std::vector<Arena> arenas;
   ByAddress device;
   ByAddress host;
+  Arena window{std::uint64_t{1} << 44};  ///< device addresses that stand for memory elsewhere
 };
 
 GpuAllocations::GpuAllocations(Bus& bus) : state_(new State{bus, {}, {}, {}, {}}) {
@@ -119,6 +120,36 @@ GpuAllocations::~GpuAllocations() = default;
 
 std::optional<DevicePointer> GpuAllocations::allocate(std::uint32_t gpu, std::uint64_t length_bytes,
                                                       bool internal) {
+  GpuAllocation wanted;
+  wanted.gpu = gpu;
+  wanted.length_bytes = length_bytes;
+  wanted.internal = internal;
+  return take(wanted);
+}
+
+std::optional<DevicePointer> GpuAllocations::allocate_hidden(std::uint32_t gpu,
+                                                             std::uint64_t length_bytes) {
+  GpuAllocation wanted;
+  wanted.gpu = gpu;
+  wanted.length_bytes = length_bytes;
+  wanted.hidden = true;
+  return take(wanted);
+}
+
+std::optional<DevicePointer> GpuAllocations::allocate_pooled(std::uint32_t gpu,
+                                                             std::uint64_t length_bytes,
+                                                             std::uint64_t pool) {
+  GpuAllocation wanted;
+  wanted.gpu = gpu;
+  wanted.length_bytes = length_bytes;
+  wanted.kind = AllocationKind::pool;
+  wanted.source = pool;
+  return take(wanted);
+}
+
+std::optional<DevicePointer> GpuAllocations::take(GpuAllocation wanted) {
+  const std::uint32_t gpu = wanted.gpu;
+  const std::uint64_t length_bytes = wanted.length_bytes;
   const std::unique_lock lock(state_->mutex);
   if (gpu >= state_->arenas.size() || length_bytes == 0 ||
       length_bytes > state_->bus.machine().gpus[gpu].memory_bytes) {
@@ -127,8 +158,10 @@ std::optional<DevicePointer> GpuAllocations::allocate(std::uint32_t gpu, std::ui
   const auto offset = state_->arenas[gpu].allocate(length_bytes);
   if (!offset) return std::nullopt;
   const DevicePointer base = state_->bus.vram_base(gpu).plus(*offset);
-  state_->device[base.value] = {base, length_bytes, gpu, AllocationKind::device, internal};
-  if (internal) state_->bus.mark_internal(base, length_bytes, true);
+  wanted.base = base;
+  wanted.memory = base;
+  state_->device[base.value] = wanted;
+  if (wanted.internal) state_->bus.mark_internal(base, length_bytes, true);
   return base;
 }
 
@@ -150,15 +183,50 @@ void GpuAllocations::free_all(std::uint32_t gpu) {
   {
     const std::shared_lock lock(state_->mutex);
     for (const auto& [address, allocation] : state_->device) {
-      if (allocation.gpu == gpu && !allocation.internal) bases.push_back(allocation.base);
+      const bool of_context = allocation.kind == AllocationKind::device && !allocation.hidden;
+      if (allocation.gpu == gpu && !allocation.internal && of_context) {
+        bases.push_back(allocation.base);
+      }
     }
   }
   for (const DevicePointer base : bases) free(base);
 }
 
+void GpuAllocations::hide(DevicePointer base) {
+  const std::unique_lock lock(state_->mutex);
+  const auto found = state_->device.find(base.value);
+  if (found != state_->device.end()) found->second.hidden = true;
+}
+
 std::optional<GpuAllocation> GpuAllocations::find(DevicePointer address) const {
   const std::shared_lock lock(state_->mutex);
-  return holder_of(state_->device, address.value);
+  std::optional<GpuAllocation> holder = holder_of(state_->device, address.value);
+  return holder && !holder->hidden ? holder : std::nullopt;
+}
+
+std::optional<DevicePointer> GpuAllocations::reserve_addresses(std::uint64_t length_bytes) {
+  const std::unique_lock lock(state_->mutex);
+  // Whole slabs, so that a small range does not share one.
+  const auto at = state_->window.allocate(gpu_arena::round_up(length_bytes, gpu_arena::slab_bytes));
+  if (!at) return std::nullopt;
+  return state_->bus.device_window().plus(*at);
+}
+
+void GpuAllocations::release_addresses(DevicePointer base) {
+  const std::unique_lock lock(state_->mutex);
+  (void)state_->window.free(base.value - state_->bus.device_window().value);
+}
+
+void GpuAllocations::add_mapping(const GpuAllocation& mapping) {
+  const std::unique_lock lock(state_->mutex);
+  state_->device[mapping.base.value] = mapping;
+  state_->bus.map_device(mapping.base, mapping.length_bytes, mapping.memory);
+}
+
+void GpuAllocations::remove_mapping(DevicePointer base) {
+  const std::unique_lock lock(state_->mutex);
+  state_->device.erase(base.value);
+  state_->bus.unmap_device(base);
 }
 
 std::uint64_t GpuAllocations::used_bytes(std::uint32_t gpu) const {

@@ -17,9 +17,12 @@ namespace nobounce::fabric {
 struct GpuAllocation {
   DevicePointer base;  ///< for host memory: the process's pointer
   std::uint64_t length_bytes = 0;
-  std::uint32_t gpu = 0;  ///< of device memory
+  std::uint32_t gpu = 0;  ///< of device memory: whose the driver says it is
   AllocationKind kind = AllocationKind::device;
-  bool internal = false;  ///< the driver's own; invisible to pointer queries of the user
+  bool internal = false;     ///< the driver's own; invisible to pointer queries of the user
+  bool hidden = false;       ///< no pointer of this process: behind mappings, or another process's
+  std::uint64_t source = 0;  ///< of a mapping: its allocation handle; of a pool's memory: the pool
+  DevicePointer memory{};    ///< where device memory lies: `base`, but for mappings and imports
 };
 
 /// Allocations of all GPUs, and the host memory that CUDA knows. Thread-safe.
@@ -34,12 +37,28 @@ class GpuAllocations {
   /// Nothing where it does not fit. `internal` marks the range as the driver's own for the ledger.
   [[nodiscard]] std::optional<DevicePointer> allocate(std::uint32_t gpu, std::uint64_t length_bytes,
                                                       bool internal = false);
+  /// The same for memory that no pointer of this process names until it is mapped.
+  [[nodiscard]] std::optional<DevicePointer> allocate_hidden(std::uint32_t gpu,
+                                                             std::uint64_t length_bytes);
+  /// The same for memory of a pool, which outlives contexts.
+  [[nodiscard]] std::optional<DevicePointer> allocate_pooled(std::uint32_t gpu,
+                                                             std::uint64_t length_bytes,
+                                                             std::uint64_t pool);
   /// Base addresses only; false for anything else.
   bool free(DevicePointer base);
-  /// All of a GPU's but the driver's own, as when its context goes.
+  /// What lives and dies with a GPU's context, as when that goes.
   void free_all(std::uint32_t gpu);
+  /// Takes memory's pointer away; what lies there is freed by `free`.
+  void hide(DevicePointer base);
   /// The device allocation that holds that address.
   [[nodiscard]] std::optional<GpuAllocation> find(DevicePointer address) const;
+
+  /// Device addresses that stand for nothing yet, aligned to 2 MiB; nothing where they run out.
+  [[nodiscard]] std::optional<DevicePointer> reserve_addresses(std::uint64_t length_bytes);
+  void release_addresses(DevicePointer base);
+  /// Lets reserved addresses stand for memory, on the bus too.
+  void add_mapping(const GpuAllocation& mapping);
+  void remove_mapping(DevicePointer base);
   [[nodiscard]] std::uint64_t used_bytes(std::uint32_t gpu) const;
 
   /// Host ranges: pinned (allocated or registered) and managed. False if any byte is pinned
@@ -49,6 +68,7 @@ class GpuAllocations {
   [[nodiscard]] std::optional<GpuAllocation> find_host(const void* address) const;
 
  private:
+  [[nodiscard]] std::optional<DevicePointer> take(GpuAllocation wanted);
   struct State;
   std::unique_ptr<State> state_;
 };

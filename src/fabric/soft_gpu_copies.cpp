@@ -111,6 +111,7 @@ CUresult GpuEngines::run_on_device(std::uint32_t gpu, const GpuCopy& copy) {
   const auto target_gpu = bus_.gpu_of(copy.target);
   if (!source_gpu || !target_gpu) return cuda::error_illegal_address;
   // The engine must own one end: a stream of a third GPU lets the source's do it.
+  gpu = copy.engine.value_or(gpu);
   const bool owns = *source_gpu == gpu || *target_gpu == gpu;
   return code_of(bus_.dma(engine_of(owns ? gpu : *source_gpu), End::of(copy.source),
                           End::of(copy.target), copy.length_bytes));

@@ -44,11 +44,26 @@ void GpuEngines::queue(const std::shared_ptr<GpuStream>& stream, GpuCommand comm
   stream->commands.push_back(std::move(command));
 }
 
+/// A fault is everybody's.
+CUresult GpuEngines::error_of(const GpuStream& stream) const {
+  return fault() != cuda::success ? fault() : stream.error;
+}
+
 CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, const GpuCopy& copy) {
   {
     const std::lock_guard lock(mutex_);
-    if (stream->error != cuda::success) return stream->error;
-    queue(stream, {GpuCommand::Kind::copy, copy, nullptr, 0, 0});
+    if (const CUresult error = error_of(*stream); error != cuda::success) return error;
+    queue(stream, {GpuCommand::Kind::copy, copy, {}, nullptr, 0, 0});
+  }
+  wake(stream->gpu);
+  return cuda::success;
+}
+
+CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, GpuWork work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const CUresult error = error_of(*stream); error != cuda::success) return error;
+    queue(stream, {GpuCommand::Kind::work, {}, std::move(work), nullptr, 0, 0});
   }
   wake(stream->gpu);
   return cuda::success;
@@ -58,10 +73,10 @@ CUresult GpuEngines::record(const std::shared_ptr<GpuStream>& stream,
                             const std::shared_ptr<GpuEvent>& event) {
   {
     const std::lock_guard lock(mutex_);
-    if (stream->error != cuda::success) return stream->error;
+    if (const CUresult error = error_of(*stream); error != cuda::success) return error;
     event->error = cuda::success;
     if (bus_.planted(Mutant::cuda_event_early)) event->completed = event->recorded + 1;
-    queue(stream, {GpuCommand::Kind::record, {}, event, ++event->recorded, 0});
+    queue(stream, {GpuCommand::Kind::record, {}, {}, event, ++event->recorded, 0});
   }
   wake(stream->gpu);
   return cuda::success;
@@ -71,8 +86,8 @@ CUresult GpuEngines::wait_in_stream(const std::shared_ptr<GpuStream>& stream,
                                     const std::shared_ptr<GpuEvent>& event) {
   {
     const std::lock_guard lock(mutex_);
-    if (stream->error != cuda::success) return stream->error;
-    queue(stream, {GpuCommand::Kind::wait, {}, event, event->recorded, 0});
+    if (const CUresult error = error_of(*stream); error != cuda::success) return error;
+    queue(stream, {GpuCommand::Kind::wait, {}, {}, event, event->recorded, 0});
   }
   wake(stream->gpu);
   return cuda::success;
@@ -150,18 +165,28 @@ Step GpuEngines::step(std::uint32_t gpu) {
     stream->running = true;
     misplace(*stream);
     command = stream->commands.front();
-    dropped = stream->error != cuda::success;
+    dropped = error_of(*stream) != cuda::success;
   }
   CUresult result = cuda::success;
+  GpuWorkStep work;
   if (command.kind == GpuCommand::Kind::copy && !dropped) result = run(gpu, command.copy);
+  if (command.kind == GpuCommand::Kind::work && !dropped) {
+    work = command.work();
+    result = work.fault;
+  }
   {
     const std::lock_guard lock(mutex_);
+    if (work.fault != cuda::success) fault_.store(work.fault);
+    if (!work.done && work.fault == cuda::success) {
+      stream->running = false;  // its turn will come again
+      return Step::busy();
+    }
     if (stream->error == cuda::success && !bus_.planted(Mutant::cuda_error_swallowed)) {
       stream->error = result;
     }
     if (command.kind == GpuCommand::Kind::record) {
       command.event->completed = std::max(command.event->completed, command.version);
-      if (stream->error != cuda::success) command.event->error = stream->error;
+      if (error_of(*stream) != cuda::success) command.event->error = error_of(*stream);
     }
     stream->running = false;
     stream->commands.pop_front();
@@ -177,12 +202,13 @@ Step GpuEngines::step(std::uint32_t gpu) {
 
 CUresult GpuEngines::query(const GpuStream& stream) {
   const std::lock_guard lock(mutex_);
-  if (stream.error != cuda::success) return stream.error;
+  if (error_of(stream) != cuda::success) return error_of(stream);
   return stream.commands.empty() ? cuda::success : cuda::error_not_ready;
 }
 
 CUresult GpuEngines::query(const GpuEvent& event) {
   const std::lock_guard lock(mutex_);
+  if (fault() != cuda::success) return fault();
   if (event.completed < event.recorded) return cuda::error_not_ready;
   return event.error;
 }
@@ -194,7 +220,7 @@ CUresult GpuEngines::synchronize(const GpuStream& stream) {
   };
   workers_.wait_for_engines(done, "a stream of gpu:" + std::to_string(stream.gpu));
   const std::lock_guard lock(mutex_);
-  return stream.error;
+  return error_of(stream);
 }
 
 CUresult GpuEngines::synchronize(const GpuEvent& event) {
@@ -204,7 +230,7 @@ CUresult GpuEngines::synchronize(const GpuEvent& event) {
   };
   workers_.wait_for_engines(done, "an event");
   const std::lock_guard lock(mutex_);
-  return event.error;
+  return fault() != cuda::success ? fault() : event.error;
 }
 
 CUresult GpuEngines::synchronize_gpu(std::uint32_t gpu) {
@@ -222,9 +248,9 @@ CUresult GpuEngines::synchronize_gpu(std::uint32_t gpu) {
   workers_.wait_for_engines(done, "gpu:" + std::to_string(gpu));
   const std::lock_guard lock(mutex_);
   for (const auto& stream : streams) {
-    if (stream->error != cuda::success) return stream->error;
+    if (const CUresult error = error_of(*stream); error != cuda::success) return error;
   }
-  return cuda::success;
+  return fault();
 }
 
 }  // namespace nobounce::fabric

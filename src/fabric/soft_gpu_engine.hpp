@@ -1,10 +1,13 @@
 // Copy engines: per GPU one engine that takes commands from streams, each stream strictly in order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <nobounce/units.hpp>
@@ -31,6 +34,7 @@ struct GpuCopy {
   std::uint8_t value = 0;  ///< of a fill
   bool pageable = false;  ///< the host end is not pinned: the driver goes through memory of its own
   bool staged = false;    ///< two GPUs without peer access: the driver goes through host memory
+  std::optional<std::uint32_t> engine;  ///< whose, of a copy between GPUs: it reaches both ends
 };
 
 /// Guarded by the engines' mutex.
@@ -40,10 +44,18 @@ struct GpuEvent {
   CUresult error = 0;           ///< of the stream it was passed on
 };
 
+/// A step of a kernel.
+struct GpuWorkStep {
+  bool done = true;
+  CUresult fault = 0;  ///< of the whole process, from then on
+};
+using GpuWork = std::function<GpuWorkStep()>;
+
 struct GpuCommand {
-  enum class Kind : std::uint8_t { copy, record, wait };
+  enum class Kind : std::uint8_t { copy, record, wait, work };
   Kind kind = Kind::copy;
   GpuCopy copy;
+  GpuWork work;
   std::shared_ptr<GpuEvent> event;
   std::uint64_t version = 0;   ///< of the event: to reach, or to wait for
   std::uint64_t sequence = 0;  ///< order of submission on its GPU
@@ -72,6 +84,10 @@ class GpuEngines {
                                                        bool is_default);
   /// The stream's sticky error, if it has failed: nothing is queued then.
   CUresult submit(const std::shared_ptr<GpuStream>& stream, const GpuCopy& copy);
+  /// Queues something else, stepped until it is done.
+  CUresult submit(const std::shared_ptr<GpuStream>& stream, GpuWork work);
+  /// The fault that a kernel has made, 0 before: nothing works in this process after it.
+  [[nodiscard]] CUresult fault() const { return fault_.load(); }
   /// Records `event` behind what the stream holds now.
   CUresult record(const std::shared_ptr<GpuStream>& stream, const std::shared_ptr<GpuEvent>& event);
   /// Makes the stream wait for the event's last record before this call.
@@ -100,6 +116,7 @@ class GpuEngines {
   [[nodiscard]] CUresult run_pageable(std::uint32_t gpu, const GpuCopy& copy);
   [[nodiscard]] CUresult run_staged(const GpuCopy& copy);
   [[nodiscard]] CUresult run_on_device(std::uint32_t gpu, const GpuCopy& copy);
+  [[nodiscard]] CUresult error_of(const GpuStream& stream) const;
 
   [[nodiscard]] Result<DramBuffer> staging_for(std::uint32_t gpu, std::uint64_t length_bytes);
 
@@ -110,6 +127,7 @@ class GpuEngines {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::uint64_t next_sequence_ = 1;
+  std::atomic<CUresult> fault_{0};
 };
 
 }  // namespace nobounce::fabric

@@ -94,6 +94,22 @@ class SoftHostParts final : public SoftHost {
   Bus& bus() override { return *bus_; }
   const Ledger& ledger() const override { return std::as_const(*bus_).ledger(); }
   SoftFaults& faults() override { return faults_; }
+  system::cuda::CUresult launch(system::cuda::CUstream stream, Kernel kernel) override {
+    if (cuda_ == nullptr) return system::cuda::error_no_device;
+    return cuda_->launch(stream, std::move(kernel));
+  }
+  Result<OtherProcessMemory> export_from_other_process(std::uint32_t gpu,
+                                                       std::uint64_t length_bytes) override {
+    std::optional<OtherProcessMemory> made;
+    if (cuda_ != nullptr) made = cuda_->export_from_other_process(gpu, length_bytes);
+    if (made) return *made;
+    Error error;
+    error.origin = ErrorOrigin::fabric;
+    error.attempted = "export " + std::to_string(length_bytes) +
+                      " bytes of gpu:" + std::to_string(gpu) + " from another process";
+    error.detail = "there is no such GPU, or no such room on it";
+    return error;
+  }
   std::uint64_t cpu_touches() const override { return bus_->cpu_touches(); }
 
  private:
@@ -119,7 +135,7 @@ class SoftHostParts final : public SoftHost {
   std::unique_ptr<system::Counters> counters_;
   std::unique_ptr<system::Process> process_;
   std::unique_ptr<GpuEngines> engines_;
-  std::unique_ptr<system::Cuda> cuda_;
+  std::unique_ptr<SoftCudaTable> cuda_;
   std::unique_ptr<system::Nvml> nvml_;
   std::unique_ptr<system::Cufile> cufile_;
 };

@@ -8,6 +8,8 @@
 #include <nobounce/machine.hpp>
 #include <nobounce/result.hpp>
 #include "fabric/mutant.hpp"
+#include "fabric/soft_kernel.hpp"
+#include "system/cuda_types.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::fabric {
@@ -44,6 +46,12 @@ struct SoftOptions {
   bool trap_cpu_touches = false;
 };
 
+/// GPU memory of another process of the machine, as that exported it.
+struct OtherProcessMemory {
+  system::cuda::CUipcMemHandle handle{};
+  DevicePointer memory;  ///< where it lies, for the bus alone
+};
+
 class SoftHost : public system::Host {
  public:
   /// Origin fabric or input for machines that cannot be built.
@@ -53,6 +61,14 @@ class SoftHost : public system::Host {
   [[nodiscard]] virtual Bus& bus() = 0;
   [[nodiscard]] virtual const Ledger& ledger() const = 0;
   [[nodiscard]] virtual SoftFaults& faults() = 0;
+  /// Queues a kernel on a stream of the calling thread's current CUDA context (null: its default
+  /// stream). Answers as cuLaunchKernel does; error_no_device on a machine without GPU.
+  [[nodiscard]] virtual system::cuda::CUresult launch(system::cuda::CUstream stream,
+                                                      Kernel kernel) = 0;
+  /// Another process allocates GPU memory and exports it: what cuIpcOpenMemHandle needs. Origin
+  /// fabric where the GPU has no room.
+  [[nodiscard]] virtual Result<OtherProcessMemory> export_from_other_process(
+      std::uint32_t gpu, std::uint64_t length_bytes) = 0;
   /// CPU touches of bounce memory outside the seam.
   [[nodiscard]] virtual std::uint64_t cpu_touches() const = 0;
 };

@@ -21,6 +21,8 @@ class Cuda {
   using CUmemGenericAllocationHandle = cuda::CUmemGenericAllocationHandle;
   using CUmemLocation = cuda::CUmemLocation;
   using CUmemAccessDesc = cuda::CUmemAccessDesc;
+  using CUmemAllocationProp = cuda::CUmemAllocationProp;
+  using CUipcMemHandle = cuda::CUipcMemHandle;
 
   Cuda() = default;
   Cuda(const Cuda&) = delete;

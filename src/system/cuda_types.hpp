@@ -30,6 +30,19 @@ struct CUmemAccessDesc {
   int flags;
 };
 
+struct CUmemAllocationProp {
+  int type;
+  int requested_handle_types;
+  CUmemLocation location;
+  void* win32_handle_metadata;
+  unsigned char allocation_flags[8];
+};
+
+/// Passed by value.
+struct CUipcMemHandle {
+  char reserved[64];
+};
+
 // CUresult
 inline constexpr CUresult success = 0;
 inline constexpr CUresult error_invalid_value = 1;
@@ -89,6 +102,10 @@ inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned host_register_device_map = 2;
 inline constexpr unsigned host_register_read_only = 8;
 inline constexpr unsigned managed_attach_global = 1;
+inline constexpr unsigned ipc_memory_lazy_enable_peer_access = 1;
+inline constexpr int memory_allocation_pinned = 1;
+inline constexpr int granularity_minimum = 0;
+inline constexpr int granularity_recommended = 1;
 inline constexpr int memory_location_device = 1;
 inline constexpr int memory_access_none = 0;
 inline constexpr int memory_access_read = 1;

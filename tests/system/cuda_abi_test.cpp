@@ -27,6 +27,12 @@ static_assert(sizeof(cuda::CUmemLocation) == sizeof(::CUmemLocation));
 static_assert(offsetof(cuda::CUmemLocation, id) == offsetof(::CUmemLocation, id));
 static_assert(sizeof(cuda::CUmemAccessDesc) == sizeof(::CUmemAccessDesc));
 static_assert(offsetof(cuda::CUmemAccessDesc, flags) == offsetof(::CUmemAccessDesc, flags));
+static_assert(sizeof(cuda::CUmemAllocationProp) == sizeof(::CUmemAllocationProp));
+static_assert(offsetof(cuda::CUmemAllocationProp, location) ==
+              offsetof(::CUmemAllocationProp, location));
+static_assert(offsetof(cuda::CUmemAllocationProp, allocation_flags) ==
+              offsetof(::CUmemAllocationProp, allocFlags));
+static_assert(sizeof(cuda::CUipcMemHandle) == sizeof(::CUipcMemHandle));
 
 static_assert(cuda::success == CUDA_SUCCESS);
 static_assert(cuda::error_invalid_value == CUDA_ERROR_INVALID_VALUE);
@@ -86,6 +92,10 @@ static_assert(cuda::host_register_portable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(cuda::host_register_device_map == CU_MEMHOSTREGISTER_DEVICEMAP);
 static_assert(cuda::host_register_read_only == CU_MEMHOSTREGISTER_READ_ONLY);
 static_assert(cuda::managed_attach_global == CU_MEM_ATTACH_GLOBAL);
+static_assert(cuda::ipc_memory_lazy_enable_peer_access == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+static_assert(cuda::memory_allocation_pinned == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(cuda::granularity_minimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+static_assert(cuda::granularity_recommended == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 static_assert(cuda::memory_location_device == CU_MEM_LOCATION_TYPE_DEVICE);
 static_assert(cuda::memory_access_none == CU_MEM_ACCESS_FLAGS_PROT_NONE);
 static_assert(cuda::memory_access_read == CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -157,6 +167,19 @@ NOBOUNCE_SAME_CALL(mem_retain_allocation_handle, cuMemRetainAllocationHandle);
 NOBOUNCE_SAME_CALL(mem_release, cuMemRelease);
 NOBOUNCE_SAME_CALL(mem_pool_get_access, cuMemPoolGetAccess);
 NOBOUNCE_SAME_CALL(mem_pool_set_access, cuMemPoolSetAccess);
+NOBOUNCE_SAME_CALL(mem_get_allocation_granularity, cuMemGetAllocationGranularity);
+NOBOUNCE_SAME_CALL(mem_create, cuMemCreate);
+NOBOUNCE_SAME_CALL(mem_address_reserve, cuMemAddressReserve);
+NOBOUNCE_SAME_CALL(mem_address_free, cuMemAddressFree);
+NOBOUNCE_SAME_CALL(mem_map, cuMemMap);
+NOBOUNCE_SAME_CALL(mem_unmap, cuMemUnmap);
+NOBOUNCE_SAME_CALL(device_get_default_mem_pool, cuDeviceGetDefaultMemPool);
+NOBOUNCE_SAME_CALL(mem_alloc_async, cuMemAllocAsync);
+NOBOUNCE_SAME_CALL(mem_alloc_from_pool_async, cuMemAllocFromPoolAsync);
+NOBOUNCE_SAME_CALL(mem_free_async, cuMemFreeAsync);
+NOBOUNCE_SAME_CALL(ipc_get_mem_handle, cuIpcGetMemHandle);
+NOBOUNCE_SAME_CALL(ipc_open_mem_handle, cuIpcOpenMemHandle_v2);
+NOBOUNCE_SAME_CALL(ipc_close_mem_handle, cuIpcCloseMemHandle);
 NOBOUNCE_SAME_CALL(get_error_name, cuGetErrorName);
 
 constexpr int compared = __COUNTER__ - counter_before - 1;

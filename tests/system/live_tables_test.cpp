@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <string>
@@ -37,6 +38,12 @@ T argument(int position) {
     return true;
   } else if constexpr (std::is_pointer_v<T>) {
     return reinterpret_cast<T>(number);
+  } else if constexpr (std::is_class_v<T>) {
+    T value{};
+    std::memcpy(&value, &number, sizeof number);
+    const std::uint64_t last = number + 0x100;
+    std::memcpy(reinterpret_cast<char*>(&value) + sizeof(T) - sizeof last, &last, sizeof last);
+    return value;
   } else {
     return static_cast<T>(number);
   }

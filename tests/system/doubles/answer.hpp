@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <type_traits>
 
@@ -19,6 +20,15 @@ template <typename T>
 std::uint64_t number_of(T argument) {
   if constexpr (std::is_pointer_v<T>) {
     return reinterpret_cast<std::uintptr_t>(argument);
+  } else if constexpr (std::is_class_v<T>) {
+    // Passed by value: its first and last bytes tell whether all of it came over.
+    static_assert(sizeof(T) >= 2 * sizeof(std::uint64_t));
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::memcpy(&first, &argument, sizeof first);
+    std::memcpy(&last, reinterpret_cast<const char*>(&argument) + sizeof(T) - sizeof last,
+                sizeof last);
+    return first ^ (last << 1);
   } else {
     return static_cast<std::uint64_t>(argument);
   }

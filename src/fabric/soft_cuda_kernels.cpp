@@ -1,0 +1,95 @@
+// The soft CUDA driver: kernels. Each access asks the driver whether the GPU has the address
+// mapped, and goes over the bus.
+#include <algorithm>
+#include <utility>
+
+#include "fabric/soft_cuda_driver.hpp"
+
+namespace nobounce::fabric {
+
+namespace cuda = system::cuda;
+
+/// One kernel's view of memory. Used by its GPU's engine alone.
+class SoftCuda::KernelLane final : public Lane {
+ public:
+  KernelLane(SoftCuda& driver, std::uint32_t gpu) : driver_(driver), gpu_(gpu) {}
+
+  [[nodiscard]] std::uint32_t gpu() const override { return gpu_; }
+  [[nodiscard]] bool faulted() const override { return fault_ != cuda::success; }
+  [[nodiscard]] CUresult fault() const { return fault_; }
+
+  void load_bytes(DevicePointer source, std::span<std::byte> target) override {
+    std::fill(target.begin(), target.end(), std::byte{0});
+    const auto end = reach(source, target.size(), false);
+    if (end) settle(driver_.bus_.kernel_load(gpu_, *end, target));
+  }
+  void store_bytes(DevicePointer target, std::span<const std::byte> source) override {
+    const auto end = reach(target, source.size(), true);
+    if (end) settle(driver_.bus_.kernel_store(gpu_, source, *end));
+  }
+
+ protected:
+  std::uint64_t update(DevicePointer target, std::size_t bytes, Update kind, std::uint64_t operand,
+                       std::uint64_t expected) override {
+    constexpr BusUpdate::Kind kinds[] = {BusUpdate::Kind::add, BusUpdate::Kind::exchange,
+                                         BusUpdate::Kind::compare_exchange};
+    const auto end = reach(target, bytes, true);
+    if (!end) return 0;
+    std::uint64_t before = 0;
+    settle(driver_.bus_.kernel_update(
+        gpu_, *end, {kinds[static_cast<std::size_t>(kind)], bytes, operand, expected}, before));
+    return before;
+  }
+
+ private:
+  /// The end on the bus that an address stands for, or a fault.
+  std::optional<End> reach(DevicePointer address, std::uint64_t bytes, bool writing);
+  void settle(const Carried& carried) {
+    if (carried.outcome == BusOutcome::bad_address) fault_ = cuda::error_illegal_address;
+    if (carried.outcome == BusOutcome::faulted) fault_ = cuda::error_unknown;
+  }
+
+  SoftCuda& driver_;
+  const std::uint32_t gpu_;
+  CUresult fault_ = cuda::success;
+};
+
+std::optional<End> SoftCuda::KernelLane::reach(DevicePointer address, std::uint64_t bytes,
+                                               bool writing) {
+  if (faulted()) return std::nullopt;
+  const auto inside = [&](const std::optional<GpuAllocation>& allocation) {
+    return allocation && !allocation->internal &&
+           bytes <= allocation->length_bytes - (address.value - allocation->base.value);
+  };
+  if (const auto device = driver_.allocations_.find(address); inside(device)) {
+    const std::lock_guard lock(driver_.mutex_);
+    const int access = driver_.access_of(gpu_, *device);
+    const int needed = writing ? cuda::memory_access_read_write : cuda::memory_access_read;
+    if ((access & needed) == needed) return End::of(address);
+  }
+  const auto* host = reinterpret_cast<const void*>(address.value);
+  if (inside(driver_.allocations_.find_host(host))) {
+    return End::at(driver_.bus_.address_of(host));
+  }
+  fault_ = cuda::error_illegal_address;
+  return std::nullopt;
+}
+
+CUresult SoftCuda::launch(CUstream stream, Kernel kernel) {
+  StreamEntry entry;
+  if (const CUresult code = stream_of(stream, entry); code != cuda::success) return code;
+  if (!kernel) return cuda::error_invalid_value;
+  // Shared, because a queued command is copied and a kernel keeps state between its steps.
+  struct Running {
+    KernelLane lane;
+    Kernel kernel;
+  };
+  auto running =
+      std::make_shared<Running>(Running{KernelLane(*this, entry.context->gpu), std::move(kernel)});
+  return engines_.submit(entry.stream, [running] {
+    const system::Step step = running->kernel(running->lane);
+    return GpuWorkStep{step.kind == system::Step::Kind::done, running->lane.fault()};
+  });
+}
+
+}  // namespace nobounce::fabric
