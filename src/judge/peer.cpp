@@ -54,8 +54,8 @@ class PeerJudge {
     judge_advertised();
     judge_bus();
     judge_access();
-    judge_memory(question_.source, question_.source_kind, question_.target);
-    judge_memory(question_.target, question_.target_kind, question_.source);
+    judge_memory(question_.source, question_.source_kind, question_.target, question_.target_kind);
+    judge_memory(question_.target, question_.target_kind, question_.source, question_.source_kind);
     result_.possible =
         std::none_of(result_.findings.begin(), result_.findings.end(),
                      [](const Finding& finding) { return finding.state == FindingState::unmet; });
@@ -237,7 +237,8 @@ class PeerJudge {
                 "cuCtxEnablePeerAccess"));
   }
 
-  void judge_memory(std::uint32_t gpu, AllocationKind kind, std::uint32_t other) {
+  void judge_memory(std::uint32_t gpu, AllocationKind kind, std::uint32_t other,
+                    AllocationKind other_kind) {
     const std::string name = device_name(machine_, gpu_ref(gpu));
     const std::string peer = device_name(machine_, gpu_ref(other));
     const std::string needed = "GPU memory that " + peer + " may access";
@@ -270,9 +271,15 @@ class PeerJudge {
                     "cuMemPoolGetAccess"));
         return;
       case AllocationKind::ipc_import:
+        if (other_kind == AllocationKind::ipc_import) {
+          add(unmet({Cause::memory_kind_ipc_import, name, needed},
+                    observed + " on both ends: neither GPU reaches the other's", source));
+          return;
+        }
         add(unknown({Cause::memory_kind_ipc_import, name, needed},
-                    observed + ": it must have been opened with access for peers; only a verified "
-                               "copy tells",
+                    observed + ": " + name +
+                        " alone reaches it and copies by its access to the other end; only a "
+                        "verified copy tells",
                     source));
         return;
       case AllocationKind::unknown:

@@ -35,4 +35,9 @@ struct PointerFacts {
 /// know it.
 [[nodiscard]] Result<PointerFacts> ask_pointer(SessionState& state, DevicePointer address);
 
+/// How far virtual memory mappings that their own GPU reaches go on from an address, at least
+/// `length_bytes` where they do.
+[[nodiscard]] Result<std::uint64_t> mapped_bytes(SessionState& state, std::uint32_t gpu,
+                                                 DevicePointer address, std::uint64_t length_bytes);
+
 }  // namespace nobounce::session

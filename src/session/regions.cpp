@@ -175,14 +175,30 @@ Result<Region> Session::adopt(DevicePointer address, std::uint64_t length_bytes)
   if (state_->forked()) return session::forked_error("adopt GPU memory");
   Result<session::PointerFacts> facts = session::ask_pointer(*state_, address);
   if (!facts.ok()) return std::move(facts).error();
+  const std::string attempted = "adopt " + std::to_string(length_bytes) + " bytes of GPU memory";
   const std::uint64_t inside = address.value - facts->range_start;
   if (facts->range_bytes != 0 &&
       (inside > facts->range_bytes || length_bytes > facts->range_bytes - inside)) {
     return Error{.origin = ErrorOrigin::input,
-                 .attempted = "adopt " + std::to_string(length_bytes) + " bytes of GPU memory",
+                 .attempted = attempted,
                  .cause = Cause::memory_too_small,
                  .detail = "the allocation ends after " +
                            std::to_string(facts->range_bytes - inside) + " bytes"};
+  }
+  if (facts->kind == AllocationKind::vmm) {
+    // A reservation may be mapped in part only, or mapped and not yet given to its own GPU.
+    const Result<std::uint64_t> mapped =
+        session::mapped_bytes(*state_, facts->gpu, address, length_bytes);
+    if (!mapped.ok()) return mapped.error();
+    if (*mapped < length_bytes) {
+      return Error{.origin = ErrorOrigin::input,
+                   .attempted = attempted,
+                   .cause = Cause::memory_kind_vmm,
+                   .detail = "after " + std::to_string(*mapped) +
+                             " bytes gpu:" + std::to_string(facts->gpu) +
+                             " itself does not reach it: nothing is mapped there, or its own "
+                             "access is not set"};
+    }
   }
   return Region(std::make_unique<RegionState>(
       *state_, Place{GpuMemory{facts->gpu, address, length_bytes}}, facts->kind));

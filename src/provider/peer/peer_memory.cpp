@@ -57,8 +57,15 @@ struct Range {
   std::size_t bytes = 0;
 };
 
+/// In a context of the memory's GPU. The attributes of a mapping tell its reservation, of which
+/// only a part may be mapped; the address range is the mapping, as cuMemSetAccess wants it.
 std::optional<Range> range_of(system::Cuda& cuda, CUdeviceptr address) {
   Range range;
+  const bool told = cuda.mem_get_address_range(&range.start, &range.bytes, address) == success;
+  if (told && range.start <= address && address - range.start < range.bytes) return range;
+  bool answered = true;
+  // Of a mapping: the owner itself does not reach it.
+  if (is_mapping(cuda, address, answered) || !answered) return std::nullopt;
   if (!ask(cuda, system::cuda::pointer_range_start, address, range.start) ||
       !ask(cuda, system::cuda::pointer_range_size, address, range.bytes) || range.start > address ||
       range.bytes <= address - range.start) {
@@ -93,11 +100,6 @@ bool has_own_access(AllocationKind kind) {
   return kind == AllocationKind::vmm || kind == AllocationKind::pool;
 }
 
-/// Peer access of the contexts covers it.
-bool covered(AllocationKind kind) {
-  return kind == AllocationKind::device || kind == AllocationKind::ipc_import;
-}
-
 Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
   // Nobody but the driver can know a kind that is unknown.
   const bool driver = kind == AllocationKind::unknown;
@@ -105,6 +107,11 @@ Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
               .attempted = "let " + name_of(gpu) + " reach memory of " + name_of(memory.gpu),
               .cause = cause_of(kind)};
   error.detail = "allocation kind: " + std::string(to_string(kind));
+  if (kind == AllocationKind::ipc_import) {
+    // Measured: with peer access enabled a kernel of the other GPU faults on it all the same.
+    error.detail += ", which only " + name_of(memory.gpu) + " reaches, whose context opened it";
+    error.remedy = "open the handle (cuIpcOpenMemHandle) in a context of " + name_of(gpu) + " too";
+  }
   return error;
 }
 
@@ -203,7 +210,7 @@ system::cuda::CUresult PeerMemory::set_access(AllocationKind kind, std::uint64_t
 Status PeerMemory::grant_part(const GpuMemory& memory, std::uint64_t address, std::uint64_t end,
                               std::uint32_t gpu) {
   const AllocationKind kind = kind_of(memory, address);
-  if (covered(kind)) return {};
+  if (kind == AllocationKind::device) return {};  // peer access of the contexts covers it
   if (!has_own_access(kind)) return refused(memory, kind, gpu);
   // Both ends are asked: the driver answers for the mapping of one address.
   if (reaches(kind, address, gpu) && reaches(kind, end - 1, gpu)) return {};
@@ -220,6 +227,21 @@ Status PeerMemory::grant_part(const GpuMemory& memory, std::uint64_t address, st
   return error;
 }
 
+bool PeerMemory::imported(const GpuMemory& memory) const {
+  const Result<system::cuda::CUcontext> context = contexts_.context(memory.gpu);
+  if (!context.ok()) return false;
+  const system::ContextGuard guard(contexts_.table(), *context);
+  return kind_of(memory, memory.address.value) == AllocationKind::ipc_import;
+}
+
+Error PeerMemory::two_imports(const GpuMemory& source, const GpuMemory& target) {
+  Error error = refused(source, AllocationKind::ipc_import, target.gpu);
+  error.attempted =
+      "copy between memory of " + name_of(source.gpu) + " and of " + name_of(target.gpu);
+  error.detail = "both were imported from another process, and neither GPU reaches the other's";
+  return error;
+}
+
 Status PeerMemory::grant(const GpuMemory& memory, std::uint32_t gpu) {
   const Result<system::cuda::CUcontext> context = contexts_.context(memory.gpu);
   if (!context.ok()) return context.error();
@@ -230,7 +252,9 @@ Status PeerMemory::grant(const GpuMemory& memory, std::uint32_t gpu) {
   for (int seen = 0; address < end; ++seen) {
     const std::optional<Range> range = range_of(cuda, address);
     if (!range.has_value() || seen == allocations_most) {
-      return refused(memory, AllocationKind::unknown, gpu);
+      bool answered = true;
+      const bool mapping = is_mapping(cuda, address, answered);
+      return refused(memory, mapping ? AllocationKind::vmm : AllocationKind::unknown, gpu);
     }
     const std::uint64_t part_end = std::min<std::uint64_t>(end, range->start + range->bytes);
     if (Status granted = grant_part(memory, address, part_end, gpu); !granted.ok()) return granted;
@@ -269,7 +293,8 @@ Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {
     finding.observed = to_string(refusal->second);
   } else if (kind == AllocationKind::ipc_import) {
     finding.state = FindingState::unknown;
-    finding.observed += ": only a verified copy tells";
+    finding.observed +=
+        ": " + name_of(memory.gpu) + " alone reaches it and copies by its access to the other end";
   } else if (!has_own_access(kind)) {
     finding.state = FindingState::unmet;
   } else {

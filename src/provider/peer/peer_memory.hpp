@@ -23,8 +23,14 @@ class PeerMemory {
   void remember(const core::RegionView& region);
   void forget(const core::RegionView& region);
 
+  /// Whether another process exported it: no other GPU reaches it than the one whose context opened
+  /// it, which copies by its own access to the other end.
+  [[nodiscard]] bool imported(const GpuMemory& memory) const;
+  /// Why a copy between two such is refused: the driver would stage it in silence.
+  [[nodiscard]] static Error two_imports(const GpuMemory& source, const GpuMemory& target);
+
   /// Lets `gpu` reach all of `memory`: nothing to do for cuMemAlloc; mappings and pools are granted
-  /// where they are not yet. Refuses with the cause of the kind.
+  /// where they are not yet. Refuses with the cause of the kind; imports always.
   [[nodiscard]] Status grant(const GpuMemory& memory, std::uint32_t gpu);
   /// Whether grant would find something to refuse, as far as that is known without changing
   /// anything.

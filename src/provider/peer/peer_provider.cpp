@@ -77,6 +77,15 @@ Assessment CopyingPeerProvider::assess(const Segment& segment) {
   assessment.findings.push_back(access_.finding(pair->source->gpu, pair->target->gpu));
   assessment.findings.push_back(memory_.finding(*pair->source, pair->target->gpu));
   assessment.findings.push_back(memory_.finding(*pair->target, pair->source->gpu));
+  if (memory_.imported(*pair->source) && memory_.imported(*pair->target)) {
+    for (Finding& finding : assessment.findings) {
+      if (finding.cause != Cause::memory_kind_ipc_import) continue;
+      finding.state = FindingState::unmet;
+      const Error why = peer::PeerMemory::two_imports(*pair->source, *pair->target);
+      finding.observed = why.detail;
+      finding.remedy = why.remedy;
+    }
+  }
   assessment.usable = true;
   for (const Finding& finding : assessment.findings) {
     if (finding.state == FindingState::unmet) assessment.usable = false;
@@ -86,8 +95,13 @@ Assessment CopyingPeerProvider::assess(const Segment& segment) {
 
 Status CopyingPeerProvider::open(const GpuMemory& source, const GpuMemory& target) {
   if (Status enabled = access_.enable_both(source.gpu, target.gpu); !enabled.ok()) return enabled;
-  if (Status granted = memory_.grant(source, target.gpu); !granted.ok()) return granted;
-  return memory_.grant(target, source.gpu);
+  const bool source_imported = memory_.imported(source);
+  const bool target_imported = memory_.imported(target);
+  if (source_imported && target_imported) return peer::PeerMemory::two_imports(source, target);
+  if (!source_imported) {
+    if (Status granted = memory_.grant(source, target.gpu); !granted.ok()) return granted;
+  }
+  return target_imported ? Status{} : memory_.grant(target, source.gpu);
 }
 
 std::optional<Error> CopyingPeerProvider::why_not(const Segment& segment) {

@@ -231,6 +231,16 @@ INSTANTIATE_TEST_SUITE_P(
                [](World& w) { w.source_kind = AllocationKind::unknown; }}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
+TEST(PeerImports, AreOutOfEachOthersReachAndImpossibleOnBothEnds) {
+  World world;
+  world.source_kind = AllocationKind::ipc_import;
+  EXPECT_TRUE(world.judge().possible);
+  world.target_kind = AllocationKind::ipc_import;
+  const judge::PeerJudgement judgement = world.judge();
+  EXPECT_FALSE(judgement.possible);
+  EXPECT_EQ(first_unmet(judgement.findings), Cause::memory_kind_ipc_import);
+}
+
 // --- the driver's word -------------------------------------------------------------------------
 
 TEST(PeerStatusWords, ThePairsOwnOutweighsThatOfAGpu) {
