@@ -108,6 +108,72 @@ TEST(CopyLarge, ThreeGibibytesArriveDirectly) {
   EXPECT_TRUE(flag_at(receipt, "/verified"));
 }
 
+/// Two GPUs below one switch, which decides what becomes of a copy between them.
+class CopyPair : public ::testing::Test {
+ protected:
+  static Ran copy(std::vector<std::string> settings, const std::string& machine,
+                  const std::string& policy = "direct_preferred") {
+    std::vector<std::string> words{"copy", "gpu:0",    "gpu:1", "--json",    "--length",
+                                   "1MiB", "--policy", policy,  "--machine", machine};
+    for (std::string& setting : settings) {
+      words.emplace_back("--set");
+      words.push_back(std::move(setting));
+    }
+    return run(std::move(words));
+  }
+  static constexpr std::uint64_t length = 1U << 20;
+};
+
+TEST_F(CopyPair, IsDirectBelowASwitchThatDoesNotRedirect) {
+  const Ran ran = run({"copy", "--machine", "soft:workstation", "--json", "gpu:0", "gpu:1"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  const core::Json receipt = document_of(ran);
+  EXPECT_EQ(schema_violations(receipt), "");
+  EXPECT_EQ(text_at(receipt, "/member"), "p2p");
+  EXPECT_EQ(number_at(receipt, "/bytes/direct"), 256U << 20);  // the default length
+  EXPECT_EQ(number_at(receipt, "/bytes/staged"), 0U);
+  EXPECT_EQ(total_of(receipt), 256U << 20);
+  EXPECT_EQ(text_at(receipt, "/link"), "pcie_switch");
+  EXPECT_TRUE(receipt.find("causes")->as_array()->empty()) << ran.out;
+  EXPECT_TRUE(flag_at(receipt, "/verified"));
+}
+
+TEST_F(CopyPair, StagesAllOfItWhereAcsRedirects) {
+  const Ran ran = copy({"/switches/0/acs=redirect"}, "soft:workstation");
+  ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  const core::Json receipt = document_of(ran);
+  EXPECT_EQ(number_at(receipt, "/bytes/direct"), 0U);
+  EXPECT_EQ(number_at(receipt, "/bytes/staged"), length);
+  EXPECT_EQ(text_at(receipt, "/causes/0"), "machine.acs_redirect");
+  EXPECT_TRUE(flag_at(receipt, "/verified"));
+  const Ran strict = copy({"/switches/0/acs=redirect"}, "soft:workstation", "direct_required");
+  EXPECT_EQ(strict.exit_code, 3) << strict.out << strict.err;
+  EXPECT_EQ(total_of(document_of(strict)), 0U);
+}
+
+TEST_F(CopyPair, IsDirectAndDegradedWhereTheHostBridgeForwards) {
+  const Ran ran = copy({"/switches/0/acs=redirect", "/host_bridges/0/peer_forwarding=allowed"},
+                       "soft:workstation");
+  ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  const core::Json receipt = document_of(ran);
+  EXPECT_EQ(number_at(receipt, "/bytes/direct"), length);
+  EXPECT_EQ(number_at(receipt, "/bytes/staged"), 0U);
+  EXPECT_TRUE(flag_at(receipt, "/degraded"));
+  EXPECT_EQ(text_at(receipt, "/causes/0"), "machine.acs_redirect");
+  EXPECT_EQ(text_at(receipt, "/link"), "host_bridge");
+}
+
+TEST_F(CopyPair, StagesInACloudGuestWithTheProductOrChipsetCause) {
+  const Ran ran = copy({}, "soft:cloud-guest");
+  ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  const core::Json receipt = document_of(ran);
+  EXPECT_EQ(number_at(receipt, "/bytes/direct"), 0U);
+  EXPECT_EQ(number_at(receipt, "/bytes/staged"), length);
+  const std::string cause = text_at(receipt, "/causes/0");
+  EXPECT_TRUE(cause == "p2p.product_not_supported" || cause == "p2p.chipset_not_supported")
+      << cause;
+}
+
 TEST(Copy, SaysFirstThatTheMachineIsSoftware) {
   const TemporaryDirectory folder;
   write_file(folder.file("a"), random_bytes(100, 1));

@@ -99,6 +99,7 @@ Catalogue all_sequences() {
   add_cuda_copies(all);
   add_cuda_streams(all);
   add_cuda_peers(all);
+  add_cuda_kinds(all);
   add_nvml(all);
   add_cufile_driver(all);
   add_cufile_files(all);
