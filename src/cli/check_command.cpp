@@ -60,10 +60,9 @@ Result<std::string> absolute_path(system::Storage& storage, const std::string& p
     Result<std::string> real = storage.real_path(existing);
     if (real.ok()) return rest.empty() ? std::move(real).value() : inside(*real, rest);
     const std::size_t slash = existing.rfind('/');
-    std::string name = slash == std::string::npos ? existing : existing.substr(slash + 1);
+    const std::string name = slash == std::string::npos ? existing : existing.substr(slash + 1);
     if (existing == "." || existing == "/") return real;
-    if (!rest.empty()) name.append("/").append(rest);
-    rest = std::move(name);
+    rest = rest.empty() ? name : name + "/" + rest;
     existing = slash == std::string::npos ? "." : slash == 0 ? "/" : existing.substr(0, slash);
   }
 }

@@ -11,7 +11,7 @@ namespace nobounce::cli {
 
 namespace {
 
-constexpr const char* begin =
+constexpr const char* script_begin =
     R"(# bash completion for nobounce. Written by `nobounce generate bash`.
 
 _nobounce_offer() {
@@ -22,7 +22,7 @@ _nobounce_offer() {
     case $word in
 )";
 
-constexpr const char* end = R"(}
+constexpr const char* script_end = R"(}
 
 _nobounce() {
   local typed=${COMP_LINE:0:COMP_POINT} current=''
@@ -85,7 +85,7 @@ void append_values(std::string& out, const std::vector<OptionDescription>& optio
 std::string bash_completion(const CommandLine& line) {
   std::vector<std::string> commands;
   for (const CommandDescription& command : line.commands) commands.push_back(command.name);
-  std::string out = begin;
+  std::string out = script_begin;
   out += fmt::format("      {}) command=$word; break ;;\n    esac\n  done\n  COMPREPLY=()\n",
                      joined(commands, "|"));
   out += "  case $command in\n";
@@ -114,7 +114,7 @@ std::string bash_completion(const CommandLine& line) {
     const std::string offered = offer(completion_of(command.positionals.front().value));
     if (!offered.empty()) out += fmt::format("      {}) {};;\n", command.name, offered);
   }
-  return out + "    esac ;;\n  esac\n" + end;
+  return out + "    esac ;;\n  esac\n" + script_end;
 }
 
 }  // namespace nobounce::cli

@@ -11,7 +11,7 @@ namespace nobounce::cli {
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') out += '\\';
@@ -20,23 +20,23 @@ std::string quoted(std::string_view text) {
   return out + '\'';
 }
 
-std::string arguments(const std::string& value) {
+std::string value_arguments(const std::string& value) {
   const ValueCompletion completion = completion_of(value);
   std::string words;
   for (const std::string& word : completion.words) words += (words.empty() ? "" : " ") + word;
   std::string out = completion.files ? "" : " -f";
   if (completion.directories) words = "(__fish_complete_directories)";
-  if (!words.empty()) out += " -a " + quoted(words);
+  if (!words.empty()) out += " -a " + in_quotes(words);
   return out;
 }
 
-void append_options(std::string& out, const std::vector<OptionDescription>& options,
-                    const std::string& condition) {
+void append_fish_options(std::string& out, const std::vector<OptionDescription>& options,
+                         const std::string& condition) {
   for (const OptionDescription& option : options) {
     out += "complete -c nobounce" + condition + " -l " + option.name.substr(2);
     if (!option.short_name.empty()) out += " -s " + option.short_name.substr(1);
-    if (!option.value.empty()) out += " -r" + arguments(option.value);
-    out += " -d " + quoted(option.text) + '\n';
+    if (!option.value.empty()) out += " -r" + value_arguments(option.value);
+    out += " -d " + in_quotes(option.text) + '\n';
   }
 }
 
@@ -44,20 +44,20 @@ void append_options(std::string& out, const std::vector<OptionDescription>& opti
 
 std::string fish_completion(const CommandLine& line) {
   std::string out = "# fish completion for nobounce. Written by `nobounce generate fish`.\n\n";
-  append_options(out, line.common, "");
-  append_options(out, line.program.options, " -n __fish_use_subcommand");
+  append_fish_options(out, line.common, "");
+  append_fish_options(out, line.program.options, " -n __fish_use_subcommand");
   for (const CommandDescription& command : line.commands) {
     out += fmt::format("complete -c nobounce -f -n __fish_use_subcommand -a {} -d {}\n",
-                       command.name, quoted(command.summary));
+                       command.name, in_quotes(command.summary));
   }
   for (const CommandDescription& command : line.commands) {
     const std::string condition = fmt::format(" -n '__fish_seen_subcommand_from {}'", command.name);
-    append_options(out, command.options, condition);
+    append_fish_options(out, command.options, condition);
     if (command.positionals.empty()) {
       out += "complete -c nobounce" + condition + " -f\n";
     } else {
-      out +=
-          "complete -c nobounce" + condition + arguments(command.positionals.front().value) + '\n';
+      out += "complete -c nobounce" + condition +
+             value_arguments(command.positionals.front().value) + '\n';
     }
   }
   return out;

@@ -12,7 +12,7 @@ namespace nobounce::cli {
 namespace {
 
 /// Text inside single quotes of a specification of _arguments.
-std::string quoted(std::string_view text, std::string_view escaped) {
+std::string specified(std::string_view text, std::string_view escaped) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -30,7 +30,7 @@ std::string action(const std::string& value) {
   const ValueCompletion completion = completion_of(value);
   std::string words;
   for (const std::string& word : completion.words)
-    words += (words.empty() ? "" : " ") + quoted(word, ":");
+    words += (words.empty() ? "" : " ") + specified(word, ":");
   // The leading blank: _arguments then adds no options of its own.
   if (completion.files && !words.empty())
     return " _alternative \"files:file:_files\" \"words:word:(" + words + ")\"";
@@ -39,15 +39,15 @@ std::string action(const std::string& value) {
   return words.empty() ? " " : "(" + words + ")";
 }
 
-void append_options(std::string& out, const std::vector<OptionDescription>& options) {
+void append_zsh_options(std::string& out, const std::vector<OptionDescription>& options) {
   for (const OptionDescription& option : options) {
     std::vector<std::string> names = {option.name};
     if (!option.short_name.empty()) names.push_back(option.short_name);
     for (const std::string& name : names) {
       out += fmt::format("    '{}{}[{}]", option.repeatable ? "*" : "", name,
-                         quoted(option.text, "[]:"));
+                         specified(option.text, "[]:"));
       if (!option.value.empty())
-        out += fmt::format(":{}:{}", quoted(option.value, ":"), action(option.value));
+        out += fmt::format(":{}:{}", specified(option.value, ":"), action(option.value));
       out += "'\n";
     }
   }
@@ -60,12 +60,12 @@ std::string zsh_completion(const CommandLine& line) {
   out +=
       "  local curcontext=\"$curcontext\" state line\n  local -a common program commands\n  "
       "common=(\n";
-  append_options(out, line.common);
+  append_zsh_options(out, line.common);
   out += "  )\n  program=(\n";
-  append_options(out, line.program.options);
+  append_zsh_options(out, line.program.options);
   out += "  )\n  commands=(\n";
   for (const CommandDescription& command : line.commands)
-    out += fmt::format("    '{}:{}'\n", command.name, quoted(command.summary, ":"));
+    out += fmt::format("    '{}:{}'\n", command.name, specified(command.summary, ":"));
   out +=
       "  )\n  _arguments -C $common $program '1:command:->command' '*::argument:->argument'\n"
       "  case $state in\n    command) _describe command commands ;;\n"
@@ -73,10 +73,10 @@ std::string zsh_completion(const CommandLine& line) {
   for (const CommandDescription& command : line.commands) {
     out += fmt::format("      {}) _arguments $common", command.name);
     std::string specifications;
-    append_options(specifications, command.options);
+    append_zsh_options(specifications, command.options);
     for (const OptionDescription& argument : command.positionals)
       specifications += fmt::format("    '{}:{}:{}'\n", argument.repeatable ? "*" : "",
-                                    quoted(argument.name, ":"), action(argument.value));
+                                    specified(argument.name, ":"), action(argument.value));
     std::size_t from = 0;
     for (std::size_t to = specifications.find('\n'); to != std::string::npos;
          from = to + 1, to = specifications.find('\n', from)) {

@@ -58,7 +58,7 @@ void append_row(std::string& out, const std::string& name, std::string_view text
   append_wrapped(out, text, text_column, text_column);
 }
 
-void append_option(std::string& out, const OptionDescription& option) {
+void append_help_option(std::string& out, const OptionDescription& option) {
   std::string name = option.short_name.empty() ? "" : option.short_name + ", ";
   name += option.name;
   if (!option.value.empty()) name += ' ' + option.value;
@@ -88,10 +88,10 @@ std::string help_text(const CommandLine& line, const CommandDescription& command
   }
   if (!command.options.empty()) {
     out += "\nOptions:\n";
-    for (const OptionDescription& option : command.options) append_option(out, option);
+    for (const OptionDescription& option : command.options) append_help_option(out, option);
   }
   out += "\nOptions of every command:\n";
-  for (const OptionDescription& option : line.common) append_option(out, option);
+  for (const OptionDescription& option : line.common) append_help_option(out, option);
   out += "\nExamples:\n";
   for (const ExampleDescription& example : command.examples) {
     out += "  " + example.command + "\n      ";

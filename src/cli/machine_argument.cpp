@@ -19,7 +19,7 @@ constexpr const char* machine_remedy =
     "--machine live, --machine soft:NAME or --machine soft:PATH (a path holds a / or ends in "
     ".json)";
 
-bool starts_with(std::string_view text, std::string_view head) {
+bool begins_with(std::string_view text, std::string_view head) {
   return text.substr(0, head.size()) == head;
 }
 
@@ -95,8 +95,8 @@ Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, sy
 }  // namespace
 
 Attempt<OpenMachine> open_machine(const MachineSelection& selection, system::Host& live) {
-  if (starts_with(selection.machine, "soft:")) return open_software_machine(selection, live);
-  if (starts_with(selection.machine, "recorded:")) {
+  if (begins_with(selection.machine, "soft:")) return open_software_machine(selection, live);
+  if (begins_with(selection.machine, "recorded:")) {
     return usage_problem("open " + selection.machine, "this version cannot read recordings yet",
                          machine_remedy);
   }

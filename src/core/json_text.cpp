@@ -102,9 +102,9 @@ void write_real(std::string& out, double number) {
   if (text.find_first_of(".e") == std::string_view::npos) out += ".0";
 }
 
-class Writer {
+class TextWriter {
  public:
-  explicit Writer(bool compact) : compact_(compact) {}
+  explicit TextWriter(bool compact) : compact_(compact) {}
 
   void write(const Json& json) {
     std::visit([this](const auto& value) { put(value); }, json.value);
@@ -168,7 +168,7 @@ bool is_plain_utf8(std::string_view text) {
 }
 
 std::string dump_json(const Json& json, bool compact) {
-  Writer writer(compact);
+  TextWriter writer(compact);
   writer.write(json);
   return writer.take();
 }

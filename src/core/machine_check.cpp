@@ -181,12 +181,7 @@ class Checker {
         if (!parent.has_value()) {
           fail(pointer, "\"" + device + "\" is no device of this machine");
         } else if (to_string(*parent) != self) {
-          std::string problem = device;
-          problem.append(" is not below ")
-              .append(self)
-              .append(" but below ")
-              .append(to_string(*parent));
-          fail(pointer, problem);
+          fail(pointer, device + " is not below " + self + " but below " + to_string(*parent));
         } else if (!devices.insert(device).second) {
           fail(pointer, device + " has a port already");
         }

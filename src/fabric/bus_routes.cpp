@@ -2,7 +2,6 @@
 #include "fabric/bus_routes.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace nobounce::fabric {
 
@@ -59,10 +58,9 @@ std::vector<std::string> BusRoutes::chain_of(DeviceRef device) const {
   std::string below = name_of(device);
   Parent parent = parent_of(device);
   while (parent.kind == Parent::Kind::pci_switch) {
-    std::string name = "switch:" + std::to_string(parent.index);
-    std::string hop = name;
-    chain.push_back(std::move(hop.append("/").append(below)));
-    below = std::move(name);
+    const std::string name = "switch:" + std::to_string(parent.index);
+    chain.push_back(name + "/" + below);
+    below = name;
     parent = machine_.switches.at(parent.index).parent;
   }
   chain.push_back("host_bridge:" + std::to_string(parent.index) + "/" + below);

@@ -19,10 +19,9 @@ Initiator engine_of(std::uint32_t gpu) {
 CUresult code_of(const Carried& carried) {
   switch (carried.outcome) {
     case BusOutcome::done:
-      return cuda::success;
+    // A posted write that no bridge forwards is gone without an answer: the real driver reports
+    // success as well.
     case BusOutcome::lost:
-      // A posted write that no bridge forwards is gone without an answer: the real driver reports
-      // success as well.
       return cuda::success;
     case BusOutcome::bad_address:
       return cuda::error_illegal_address;

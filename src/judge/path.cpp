@@ -91,7 +91,7 @@ class PathJudge {
   }
 
   /// Requests that go up to a host bridge arrive only where it forwards them.
-  void add_by_forwarding(const Rule& rule, std::string observed, std::string source) {
+  void add_by_forwarding(const Rule& rule, const std::string& observed, std::string source) {
     switch (path_.forwarding) {
       case PeerForwarding::refused:
         add(unmet(rule,

@@ -23,6 +23,7 @@ std::string name_of(const ProofRow& row) {
 /// In one order, so that the same causes found in another order are no change.
 std::string text_of(const std::vector<Cause>& causes) {
   std::vector<std::string> ids;
+  ids.reserve(causes.size());
   for (const Cause cause : causes) ids.emplace_back(to_string(cause));
   std::sort(ids.begin(), ids.end());
   std::string text;

@@ -174,7 +174,7 @@ void judge_with_both(ProofRow& row, Says runtime, const Physical& physical, bool
   }
   row.verdict = Verdict::unknown;
   row.known = row.runtime.known;
-  if (runtime == Says::nothing) row.missing.push_back("receipts that attribute the bytes");
+  if (runtime == Says::nothing) row.missing.emplace_back("receipts that attribute the bytes");
 }
 
 /// What happened instead of the direct path. Only a receipt that admits to staging makes it staged.
@@ -192,7 +192,7 @@ void judge_refused(ProofRow& row) {
       contradict(row, "a precondition is unmet, yet the receipts say direct");
       break;
     case Says::nothing:
-      row.missing.push_back("receipts that attribute the bytes");
+      row.missing.emplace_back("receipts that attribute the bytes");
       break;
   }
   row.verdict = Verdict::unknown;
@@ -203,7 +203,7 @@ bool control_staged(ProofRow& row) {
   const CarriageBytes& control = row.runtime.control_bytes;
   if (control.total() > 0 && control[Carriage::staged] == control.total()) return true;
   row.physical.state = PhysicalState::inconclusive;
-  row.missing.push_back("a control that stages: its receipts say otherwise");
+  row.missing.emplace_back("a control that stages: its receipts say otherwise");
   return false;
 }
 

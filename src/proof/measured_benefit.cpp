@@ -11,14 +11,14 @@ namespace {
 
 constexpr int rounds = 2;
 
-struct Leg {
+struct TimedLeg {
   std::string name;
   std::optional<std::uint64_t> best_ns;
 };
 
-Leg time_leg(Session& session, system::Host& host, std::string name, const Place& source,
-             const Place& target) {
-  Leg leg{std::move(name), std::nullopt};
+TimedLeg time_leg(Session& session, system::Host& host, std::string name, const Place& source,
+                  const Place& target) {
+  TimedLeg leg{std::move(name), std::nullopt};
   for (int round = 0; round < rounds; ++round) {
     const std::uint64_t begin_ns = host.clock().now_ns();
     const Outcome outcome = session.transfer(source, target);
@@ -50,11 +50,11 @@ Benefit measured_benefit(Session& session, system::Host& host, const Subject& su
                                       ? "writes to " + subject.medium
                                       : "copies into gpu:" + std::to_string(subject.target_gpu);
   if (Status opened = places.open(volume_bytes); !opened.ok()) return benefit;
-  const std::array<Leg, 2> legs{
+  const std::array<TimedLeg, 2> legs{
       time_leg(session, host, source_name, places.source(volume_bytes), buffer->place()),
       time_leg(session, host, target_name, buffer->place(), places.target(volume_bytes))};
   if (!legs[0].best_ns || !legs[1].best_ns) return benefit;
-  const Leg& slower = *legs[0].best_ns >= *legs[1].best_ns ? legs[0] : legs[1];
+  const TimedLeg& slower = *legs[0].best_ns >= *legs[1].best_ns ? legs[0] : legs[1];
   // Staging that pipelines its legs takes as long as the slower; what it takes beyond is its own.
   const bool own = control_ns > *slower.best_ns + *slower.best_ns / 2;
   benefit.bottleneck = own ? "bounce itself, slower than either of its legs alone" : slower.name;

@@ -279,7 +279,7 @@ class RowRun {
   /// Other work on the machine, where it may be what leaves the row open.
   void name_background() {
     if (row_.verdict != Verdict::unknown || !transfer_.drowned()) return;
-    row_.missing.push_back("an idle machine: others moved as many bytes as the transfer");
+    row_.missing.emplace_back("an idle machine: others moved as many bytes as the transfer");
     add_cause(Cause::evidence_not_idle);
   }
 

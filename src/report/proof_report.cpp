@@ -11,11 +11,11 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t text_width = 100;
+constexpr std::size_t proof_text_width = 100;
 constexpr std::size_t row_indent = 9;
 constexpr std::size_t label_columns = 9;
 
-Paint paint_of(Verdict verdict) {
+Paint paint_of_verdict(Verdict verdict) {
   switch (verdict) {
     case Verdict::direct:
       return Paint::good;
@@ -55,7 +55,7 @@ std::string slope_text(const std::optional<Slope>& slope) {
 /// A labelled paragraph below a row.
 std::string paragraph(std::string_view label, std::string_view text) {
   const std::size_t indent = row_indent + label_columns;
-  const std::string block = wrapped(visible(text), indent, text_width);
+  const std::string block = wrapped(visible(text), indent, proof_text_width);
   return std::string(row_indent, ' ') + left(label, label_columns) +
          block.substr(std::min(indent, block.size()));
 }
@@ -66,7 +66,7 @@ std::string contradictions(const std::vector<ProofRow>& rows, Style style) {
     for (const std::string& sentence : row.contradictions) {
       text += painted("CONTRADICTION", Paint::bad, style) +
               fmt::format("  {} {} {}\n", to_string(row.member), pair_text(row), row.direction);
-      text += wrapped(visible(sentence), 4, text_width);
+      text += wrapped(visible(sentence), 4, proof_text_width);
     }
   }
   if (text.empty()) return text;
@@ -83,7 +83,7 @@ std::string causes_text(const ProofRow& row, std::set<Cause>& explained, Style s
     text += std::string(row_indent, ' ') + left(text.empty() ? "because" : "", label_columns) +
             painted(entry.id, Paint::strong, style) + "\n";
     if (!explained.insert(cause).second) continue;
-    text += wrapped(entry.sentence, row_indent + label_columns + 2, text_width);
+    text += wrapped(entry.sentence, row_indent + label_columns + 2, proof_text_width);
     const auto finding =
         std::find_if(row.facts.findings.begin(), row.facts.findings.end(), [&](const Finding& one) {
           return one.cause == cause && one.state == FindingState::unmet && !one.remedy.empty();
@@ -91,7 +91,7 @@ std::string causes_text(const ProofRow& row, std::set<Cause>& explained, Style s
     const std::string remedy =
         finding != row.facts.findings.end() ? finding->remedy : std::string(entry.remedy);
     if (!remedy.empty())
-      text += wrapped("try: " + visible(remedy), row_indent + label_columns + 2, text_width);
+      text += wrapped("try: " + visible(remedy), row_indent + label_columns + 2, proof_text_width);
   }
   return text;
 }
@@ -124,13 +124,13 @@ std::string links_text(const PhysicalLayer& physical) {
   return text;
 }
 
-struct Columns {
+struct ProofColumns {
   std::size_t pair = 4;
   std::size_t verdict = 7;
   std::size_t link = 4;
 };
 
-std::string line(const Columns& columns, std::string_view member, std::string_view pair,
+std::string line(const ProofColumns& columns, std::string_view member, std::string_view pair,
                  std::string_view direction, const std::string& verdict, std::string_view link,
                  std::string_view dram, std::string_view control) {
   return fmt::format("{} {}  {}  {}  {}  {}  {}\n", left(member, row_indent - 1),
@@ -138,11 +138,11 @@ std::string line(const Columns& columns, std::string_view member, std::string_vi
                      left(link, columns.link), right(dram, 6), right(control, 7));
 }
 
-std::string row_text(const ProofRow& row, const Columns& columns, std::set<Cause>& explained,
+std::string row_text(const ProofRow& row, const ProofColumns& columns, std::set<Cause>& explained,
                      Style style) {
   std::string text =
       line(columns, to_string(row.member), pair_text(row), row.direction,
-           painted(left(verdict_text(row), columns.verdict), paint_of(row.verdict), style),
+           painted(left(verdict_text(row), columns.verdict), paint_of_verdict(row.verdict), style),
            link_text(row), slope_text(row.physical.host_dram_bytes),
            slope_text(row.physical.control_host_dram_bytes));
   if (const std::string links = links_text(row.physical); !links.empty())
@@ -168,7 +168,7 @@ std::string summary(const std::vector<ProofRow>& rows) {
 }  // namespace
 
 std::string proof_text(const Proof& proof, Style style) {
-  Columns columns;
+  ProofColumns columns;
   for (const ProofRow& row : proof.rows) {
     columns.pair = std::max(columns.pair, columns_of(pair_text(row)));
     columns.verdict = std::max(columns.verdict, columns_of(verdict_text(row)));

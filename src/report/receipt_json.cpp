@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* schema = "nobounce.receipt/1";
 
-core::Json bytes_json(const CarriageBytes& bytes) {
+core::Json receipt_bytes(const CarriageBytes& bytes) {
   return core::JsonObject{
       {"direct", bytes[Carriage::direct]},     {"device_bounced", bytes[Carriage::device_bounced]},
       {"in_place", bytes[Carriage::in_place]}, {"cpu_mapped", bytes[Carriage::cpu_mapped]},
@@ -30,7 +30,7 @@ core::Json receipt_json(const NamedReceipt& named) {
       {"state", to_string(receipt.state)},
       {"policy", to_string(receipt.policy)},
       {"requested_bytes", receipt.requested_bytes},
-      {"bytes", bytes_json(receipt.bytes)},
+      {"bytes", receipt_bytes(receipt.bytes)},
       {"link", to_string(receipt.link)},
       {"issuer", to_string(receipt.issuer)},
       {"poster", to_string(receipt.poster)},

@@ -12,14 +12,14 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t label_columns = 12;
-constexpr std::size_t text_width = 100;
+constexpr std::size_t receipt_label_columns = 12;
+constexpr std::size_t receipt_text_width = 100;
 constexpr std::array<Carriage, carriage_count> carriages{
     Carriage::direct,     Carriage::device_bounced, Carriage::in_place,
     Carriage::cpu_mapped, Carriage::staged,         Carriage::unattributed};
 
 std::string line(std::string_view label, std::string_view text) {
-  return "  " + left(label, label_columns) + std::string(text) + "\n";
+  return "  " + left(label, receipt_label_columns) + std::string(text) + "\n";
 }
 
 Paint paint_of(Carriage carriage) {
@@ -81,9 +81,10 @@ std::string causes_lines(const Receipt& receipt, Style style) {
   for (std::size_t i = 0; i < receipt.cause_count; ++i) {
     const CauseRow& row = cause_row(receipt.causes[i]);
     text += line(i == 0 ? "because" : "", painted(row.id, Paint::strong, style));
-    text += wrapped(row.sentence, label_columns + 4, text_width);
+    text += wrapped(row.sentence, receipt_label_columns + 4, receipt_text_width);
     if (!row.remedy.empty())
-      text += wrapped("try: " + std::string(row.remedy), label_columns + 4, text_width);
+      text +=
+          wrapped("try: " + std::string(row.remedy), receipt_label_columns + 4, receipt_text_width);
   }
   return text;
 }

@@ -7,7 +7,7 @@ namespace nobounce::report {
 
 namespace {
 
-core::Json bytes_json(const CarriageBytes& bytes) {
+core::Json ledger_bytes(const CarriageBytes& bytes) {
   core::JsonObject object;
   for (std::size_t i = 0; i < carriage_count; ++i) {
     const auto carriage = static_cast<Carriage>(i);
@@ -20,7 +20,7 @@ core::Json ledger_json(const LedgerSnapshot& ledger) {
   core::JsonObject by_member;
   for (std::size_t i = 0; i < ledger.bytes_by_member.size(); ++i) {
     by_member.emplace_back(std::string(to_string(static_cast<Member>(i))),
-                           bytes_json(ledger.bytes_by_member[i]));
+                           ledger_bytes(ledger.bytes_by_member[i]));
   }
   return core::JsonObject{
       {"process_id", ledger.process_id},
@@ -33,7 +33,7 @@ core::Json ledger_json(const LedgerSnapshot& ledger) {
                                      {"cancelled", ledger.transfers_cancelled},
                                      {"running", ledger.transfers_running}}},
       {"staged_under_preferred", ledger.staged_under_preferred},
-      {"bytes", bytes_json(ledger.bytes)},
+      {"bytes", ledger_bytes(ledger.bytes)},
       {"bytes_by_member", std::move(by_member)},
       {"pinned_bytes", ledger.pinned_bytes},
       {"last_cause", ledger.last_cause == Cause::none ? core::Json(nullptr)

@@ -12,7 +12,7 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::array<Carriage, carriage_count> carriages{
+constexpr std::array<Carriage, carriage_count> ledger_carriages{
     Carriage::direct,     Carriage::device_bounced, Carriage::in_place,
     Carriage::cpu_mapped, Carriage::staged,         Carriage::unattributed};
 constexpr std::array<Member, 5> members{Member::host, Member::p2p, Member::rdma, Member::storage,
@@ -29,7 +29,7 @@ std::string session_text(const LedgerSnapshot& ledger, Style style) {
   const std::uint64_t total = ledger.bytes.total();
   text += fmt::format("  bytes       {}\n", exact_bytes(total));
   const std::size_t digits = grouped(total).size();
-  for (const Carriage carriage : carriages) {
+  for (const Carriage carriage : ledger_carriages) {
     const std::uint64_t bytes = ledger.bytes[carriage];
     if (bytes == 0) continue;
     text += fmt::format("              {} {} B  {}\n", left(to_string(carriage), 15),
@@ -104,7 +104,7 @@ std::string sessions_prometheus(const std::vector<LedgerSnapshot>& ledgers) {
       head("nobounce_bytes_total", "counter", "Bytes that arrived, by member and carriage.");
   for (const LedgerSnapshot& ledger : ledgers) {
     for (std::size_t i = 0; i < members.size(); ++i) {
-      for (const Carriage carriage : carriages) {
+      for (const Carriage carriage : ledger_carriages) {
         const std::uint64_t bytes = ledger.bytes_by_member[i][carriage];
         // Carriages that may be judged are always there, so that an alert on staged bytes has a
         // series to watch.

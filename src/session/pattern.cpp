@@ -12,7 +12,7 @@ using session::SessionState;
 
 namespace {
 
-constexpr std::uint64_t buffer_bytes = 8u << 20;
+constexpr std::uint64_t pattern_buffer_bytes = 8u << 20;
 
 /// splitmix64 of (seed, position): the value of any word can be told without the words before it.
 std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) {
@@ -43,12 +43,12 @@ Status Session::fill_pattern(const Place& place, std::uint64_t seed) {
                  .attempted = "fill a place with a pattern",
                  .detail = "only memory can be filled"};
   }
-  Result<system::HostBuffer> buffer = state_->host.memory().allocate_plain(buffer_bytes, 0);
+  Result<system::HostBuffer> buffer = state_->host.memory().allocate_plain(pattern_buffer_bytes, 0);
   if (!buffer.ok()) return std::move(buffer).error();
   Status filled;
   const std::uint64_t total = length_bytes(place);
   for (std::uint64_t done = 0; done < total && filled.ok();) {
-    const std::uint64_t length = std::min(buffer_bytes, total - done);
+    const std::uint64_t length = std::min(pattern_buffer_bytes, total - done);
     write_pattern(buffer->address, length, seed, done);
     const core::Completion ended =
         session::run_operation(*state_, Segment{.offset_bytes = 0,

@@ -16,7 +16,7 @@ namespace {
 /// A range may consist of several mappings side by side; more than this many are not followed.
 constexpr int allocations_most = 4096;
 
-std::string name_of(std::uint32_t gpu) {
+std::string gpu_name(std::uint32_t gpu) {
   return "gpu:" + std::to_string(gpu);
 }
 
@@ -104,7 +104,7 @@ Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
   // Nobody but the driver can know a kind that is unknown.
   const bool driver = kind == AllocationKind::unknown;
   Error error{.origin = driver ? ErrorOrigin::cuda : ErrorOrigin::input,
-              .attempted = "let " + name_of(gpu) + " reach memory of " + name_of(memory.gpu),
+              .attempted = "let " + gpu_name(gpu) + " reach memory of " + gpu_name(memory.gpu),
               .cause = cause_of(kind)};
   error.detail = "allocation kind: " + std::string(to_string(kind));
   if (kind == AllocationKind::ipc_import) {
@@ -267,10 +267,10 @@ Status PeerMemory::grant(const GpuMemory& memory, std::uint32_t gpu) {
 
 Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {
   Finding finding{.cause = Cause::memory_kind_managed,
-                  .subject = name_of(memory.gpu),
+                  .subject = gpu_name(memory.gpu),
                   .state = FindingState::met,
                   .observed = {},
-                  .needed = "GPU memory that " + name_of(gpu) + " may access",
+                  .needed = "GPU memory that " + gpu_name(gpu) + " may access",
                   .remedy = {},
                   .source = "cuPointerGetAttribute"};
   const Result<system::cuda::CUcontext> context = contexts_.context(memory.gpu);
