@@ -100,6 +100,8 @@ Catalogue all_sequences() {
   add_cuda_streams(all);
   add_cuda_peers(all);
   add_cuda_kinds(all);
+  add_cuda_virtual(all);
+  add_cuda_pools(all);
   add_nvml(all);
   add_cufile_driver(all);
   add_cufile_files(all);

@@ -106,6 +106,8 @@ void add_cuda_copies(Catalogue& all);
 void add_cuda_streams(Catalogue& all);
 void add_cuda_peers(Catalogue& all);
 void add_cuda_kinds(Catalogue& all);
+void add_cuda_virtual(Catalogue& all);
+void add_cuda_pools(Catalogue& all);
 void add_nvml(Catalogue& all);
 void add_cufile_driver(Catalogue& all);
 void add_cufile_files(Catalogue& all);
