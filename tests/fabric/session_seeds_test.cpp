@@ -76,16 +76,20 @@ class SeededRun {
   std::optional<Place> some_memory(Move& move, std::uint32_t gpu, std::uint64_t part) {
     Session& session = world_->session(move.session);
     const std::uint64_t inside = draw_.one_in(2) ? 0 : draw_.below(8193);
-    const std::uint64_t kind = draw_.below(8);
+    static constexpr AllocationKind kinds[] = {AllocationKind::device, AllocationKind::managed,
+                                               AllocationKind::vmm, AllocationKind::pool,
+                                               AllocationKind::ipc_import};
+    const std::uint64_t kind = draw_.below(2 * std::size(kinds));
+    const bool adopted = kind < std::size(kinds);
     Result<Region> region = [&] {
-      if (kind > 1) return session.allocate(gpu, part + 8192);
-      return session.adopt(world_->allocate_raw(gpu, part + 8192, kind == 0), part + 8192);
+      if (!adopted) return session.allocate(gpu, part + 8192);
+      return session.adopt(world_->allocate_raw(kinds[kind], gpu, part + 8192), part + 8192);
     }();
     if (!region.ok()) {
       seen_ += "no memory: " + to_string(region.error()) + "\n";
       return std::nullopt;
     }
-    if (kind <= 1) marks_.add("adopted " + std::string(to_string(region->kind())));
+    if (adopted) marks_.add("adopted " + std::string(to_string(region->kind())));
     move.regions.push_back(std::move(*region));
     return move.regions.back().place(inside, part);
   }

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/gpu_kinds.hpp"
 #include "support/soft_session.hpp"
-#include "system/cuda_contexts.hpp"
 
 namespace nobounce::test {
 
@@ -111,40 +111,21 @@ class SeededWorld {
       if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
       sessions_.push_back(std::make_unique<Session>(std::move(*opened)));
     }
-    contexts_ = std::move(*system::CudaContexts::open(*host_, host_->machine()));
+    kinds_.emplace(*host_);
   }
-  ~SeededWorld() {
-    sessions_.clear();
-    for (const auto& [gpu, pointer] : raw_) {
-      const system::ContextGuard guard(contexts_->table(), contexts_->context(gpu).value());
-      (void)contexts_->table().mem_free(pointer.value);
-    }
-  }
-  SeededWorld(const SeededWorld&) = delete;
-  SeededWorld& operator=(const SeededWorld&) = delete;
 
   [[nodiscard]] fabric::SoftHost& host() { return *host_; }
   [[nodiscard]] Session& session(std::size_t index) { return *sessions_[index]; }
   [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
 
-  /// Memory of the user's own, as cuMemAlloc or cuMemAllocManaged give it.
-  [[nodiscard]] DevicePointer allocate_raw(std::uint32_t gpu, std::uint64_t length, bool managed) {
-    const system::ContextGuard guard(contexts_->table(), contexts_->context(gpu).value());
-    system::cuda::CUdeviceptr pointer = 0;
-    const std::uint64_t bytes = std::max<std::uint64_t>(length, 1);
-    const auto code = managed ? contexts_->table().mem_alloc_managed(
-                                    &pointer, bytes, system::cuda::managed_attach_global)
-                              : contexts_->table().mem_alloc(&pointer, bytes);
-    if (code != system::cuda::success) throw std::runtime_error("no memory for the test");
-    raw_.emplace_back(gpu, DevicePointer{pointer});
-    return DevicePointer{pointer};
+  /// Memory of the user's own, of any kind that CUDA gives.
+  [[nodiscard]] DevicePointer allocate_raw(AllocationKind kind, std::uint32_t gpu,
+                                           std::uint64_t length) {
+    return kinds_->allocate(kind, gpu, std::max<std::uint64_t>(length, 1));
   }
 
   [[nodiscard]] fabric::End end_of(const Place& place) const {
-    if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
-      if (host_->bus().gpu_of(gpu->address)) return fabric::End::of(gpu->address);
-      return at(reinterpret_cast<const std::byte*>(gpu->address.value));  // managed: host memory
-    }
+    if (const auto* gpu = std::get_if<GpuMemory>(&place)) return kinds_->end_of(gpu->address);
     return at(std::get<HostMemory>(place).address);
   }
   void plant(const Place& place, const std::vector<std::byte>& bytes) {
@@ -188,9 +169,8 @@ class SeededWorld {
   }
 
   std::unique_ptr<fabric::SoftHost> host_;
-  std::unique_ptr<system::CudaContexts> contexts_;
+  std::optional<GpuKinds> kinds_;
   std::vector<std::unique_ptr<Session>> sessions_;
-  std::vector<std::pair<std::uint32_t, DevicePointer>> raw_;
 };
 
 }  // namespace nobounce::test
