@@ -109,8 +109,8 @@ Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
   error.detail = "allocation kind: " + std::string(to_string(kind));
   if (kind == AllocationKind::ipc_import) {
     // Measured: with peer access enabled a kernel of the other GPU faults on it all the same.
-    error.detail += ", which only " + name_of(memory.gpu) + " reaches, whose context opened it";
-    error.remedy = "open the handle (cuIpcOpenMemHandle) in a context of " + name_of(gpu) + " too";
+    error.detail += ", which only " + gpu_name(memory.gpu) + " reaches, whose context opened it";
+    error.remedy = "open the handle (cuIpcOpenMemHandle) in a context of " + gpu_name(gpu) + " too";
   }
   return error;
 }
@@ -237,7 +237,7 @@ bool PeerMemory::imported(const GpuMemory& memory) const {
 Error PeerMemory::two_imports(const GpuMemory& source, const GpuMemory& target) {
   Error error = refused(source, AllocationKind::ipc_import, target.gpu);
   error.attempted =
-      "copy between memory of " + name_of(source.gpu) + " and of " + name_of(target.gpu);
+      "copy between memory of " + gpu_name(source.gpu) + " and of " + gpu_name(target.gpu);
   error.detail = "both were imported from another process, and neither GPU reaches the other's";
   return error;
 }
@@ -294,7 +294,7 @@ Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {
   } else if (kind == AllocationKind::ipc_import) {
     finding.state = FindingState::unknown;
     finding.observed +=
-        ": " + name_of(memory.gpu) + " alone reaches it and copies by its access to the other end";
+        ": " + gpu_name(memory.gpu) + " alone reaches it and copies by its access to the other end";
   } else if (!has_own_access(kind)) {
     finding.state = FindingState::unmet;
   } else {
