@@ -27,6 +27,13 @@ SoftCuda::Context* SoftCuda::current(CUresult& code) {
   return code == cuda::success ? context : nullptr;
 }
 
+/// For calls that need no context current: what speaks against them all the same.
+CUresult SoftCuda::refusal_without_context() {
+  CUresult code = cuda::success;
+  (void)current(code);
+  return code == cuda::error_invalid_context ? engines_.fault() : code;
+}
+
 CUresult SoftCuda::device_primary_ctx_retain(CUcontext* context, CUdevice device) {
   if (!initialized_) return cuda::error_not_initialized;
   if (context == nullptr) return cuda::error_invalid_value;
@@ -54,6 +61,7 @@ CUresult SoftCuda::device_primary_ctx_release(CUdevice device) {
   allocations_.free_all(primary.gpu);
   const std::lock_guard lock(mutex_);
   primary.peers.clear();
+  primary.thread_streams.clear();
   for (auto import = imports_.begin(); import != imports_.end();) {
     const DevicePointer base{import->first};
     const auto known = allocations_.find(base);
@@ -72,10 +80,11 @@ CUresult SoftCuda::device_primary_ctx_release(CUdevice device) {
 
 CUresult SoftCuda::ctx_push_current(CUcontext context) {
   if (!initialized_) return cuda::error_not_initialized;
+  if (context == nullptr) return cuda::error_invalid_value;
   const std::lock_guard lock(mutex_);
+  // One that was destroyed goes onto the stack too: what is called in it says so.
   Context* known = context_of(context);
   if (known == nullptr) return cuda::error_invalid_context;
-  if (known->references == 0) return cuda::error_context_is_destroyed;
   stacks_[std::this_thread::get_id()].push_back(known);
   return cuda::success;
 }
@@ -100,12 +109,14 @@ CUresult SoftCuda::ctx_get_current(CUcontext* context) {
   return cuda::success;
 }
 
+/// Of a destroyed context, too.
 CUresult SoftCuda::ctx_get_device(CUdevice* device) {
-  CUresult code = cuda::success;
-  const Context* context = current(code);
-  if (context == nullptr) return code;
+  if (!initialized_) return cuda::error_not_initialized;
+  const std::lock_guard lock(mutex_);
+  const auto stack = stacks_.find(std::this_thread::get_id());
+  if (stack == stacks_.end()) return cuda::error_invalid_context;
   if (device == nullptr) return cuda::error_invalid_value;
-  *device = context->ordinal;
+  *device = stack->second.back()->ordinal;
   return cuda::success;
 }
 
@@ -120,6 +131,7 @@ CUresult SoftCuda::ctx_synchronize() {
       if (entry.context == context) streams.push_back(entry.stream);
     }
     streams.push_back(context->default_stream);
+    for (const auto& [thread, stream] : context->thread_streams) streams.push_back(stream);
   }
   code = engines_.synchronize_gpu(context->gpu);
   for (const auto& stream : streams) {
@@ -135,9 +147,8 @@ CUresult SoftCuda::ctx_enable_peer_access(CUcontext peer_context, unsigned flags
   if (flags != 0) return cuda::error_invalid_value;
   const std::lock_guard lock(mutex_);
   const Context* peer = context_of(peer_context);
-  if (peer == nullptr || peer->references == 0 || peer == context) {
-    return cuda::error_invalid_context;
-  }
+  if (peer == nullptr) return cuda::error_invalid_context;
+  if (peer->references == 0) return cuda::error_context_is_destroyed;
   if (!peers_possible(context->gpu, peer->gpu)) return cuda::error_peer_access_unsupported;
   return context->peers.insert(peer->gpu).second ? cuda::success
                                                  : cuda::error_peer_access_already_enabled;
@@ -149,7 +160,8 @@ CUresult SoftCuda::ctx_disable_peer_access(CUcontext peer_context) {
   if (context == nullptr) return code;
   const std::lock_guard lock(mutex_);
   const Context* peer = context_of(peer_context);
-  if (peer == nullptr || peer == context) return cuda::error_invalid_context;
+  if (peer == nullptr) return cuda::error_invalid_context;
+  if (peer->references == 0) return cuda::error_context_is_destroyed;
   return context->peers.erase(peer->gpu) > 0 ? cuda::success : cuda::error_peer_access_not_enabled;
 }
 

@@ -1,5 +1,7 @@
 // The soft CUDA driver: asynchronous copies and fills, told apart by what their pointers name.
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "fabric/soft_cuda_driver.hpp"
 
@@ -43,9 +45,9 @@ std::optional<SoftCuda::Side> SoftCuda::device_side(CUdeviceptr pointer, std::si
 std::optional<SoftCuda::Side> SoftCuda::host_side(const void* pointer, std::size_t bytes) const {
   Side side;
   side.address = reinterpret_cast<std::uint64_t>(pointer);
-  if (pointer == nullptr || bus_.is_device_address(DevicePointer{side.address})) {
-    return std::nullopt;
-  }
+  if (pointer == nullptr) return std::nullopt;
+  // Unified addressing: a host end may name GPU memory.
+  if (bus_.is_device_address(DevicePointer{side.address})) return device_side(side.address, bytes);
   const auto host = allocations_.find_host(pointer);
   side.pinned = host && holds(*host, side.address, bytes);
   return side;
@@ -149,12 +151,32 @@ CUresult SoftCuda::memcpy_peer_async(CUdeviceptr target, CUcontext target_contex
     const std::lock_guard lock(mutex_);
     const Context* to = context_of(target_context);
     const Context* from = context_of(source_context);
-    if (to == nullptr || from == nullptr || to->references == 0 || from->references == 0) {
-      return cuda::error_invalid_context;
+    // The pointers tell where memory is; contexts are only looked at where they are given.
+    for (const auto& [handle, known] : {std::pair{target_context, to}, {source_context, from}}) {
+      if (handle != nullptr && (known == nullptr || known->references == 0)) {
+        return cuda::error_invalid_context;
+      }
     }
   }
   return copy(device_side(target, bytes), device_side(source, bytes), bytes, stream,
               Contexts::named);
+}
+
+/// Pinned and managed memory: the GPU writes it over the bus.
+CUresult SoftCuda::fill_host(const StreamEntry& entry, const Side& target, unsigned char value,
+                             std::size_t bytes) {
+  static constexpr std::size_t chunk_bytes = 1u << 20;
+  return engines_.submit(entry.stream, [this, gpu = entry.context->gpu, target, value, bytes] {
+    const std::vector<std::byte> chunk(std::min(bytes, chunk_bytes), std::byte{value});
+    for (std::size_t at = 0; at < bytes; at += chunk.size()) {
+      const auto* here = reinterpret_cast<const std::byte*>(target.address + at);
+      const std::size_t length = std::min(chunk.size(), bytes - at);
+      const Carried carried =
+          bus_.kernel_store(gpu, std::span(chunk.data(), length), End::at(bus_.address_of(here)));
+      if (!carried.ok()) return GpuWorkStep{true, cuda::error_illegal_address};
+    }
+    return GpuWorkStep{};
+  });
 }
 
 CUresult SoftCuda::memset_d8_async(CUdeviceptr target, unsigned char value, std::size_t bytes,
@@ -164,7 +186,8 @@ CUresult SoftCuda::memset_d8_async(CUdeviceptr target, unsigned char value, std:
   if (code != cuda::success) return code;
   if (bytes == 0) return cuda::success;
   const auto side = device_side(target, bytes);
-  if (!side || !side->device) return cuda::error_invalid_value;
+  if (!side) return cuda::error_invalid_value;
+  if (!side->device) return fill_host(entry, *side, value, bytes);
   for (std::uint64_t at = 0; at < bytes;) {
     GpuCopy order;
     order.kind = GpuCopy::Kind::fill;

@@ -39,6 +39,7 @@ class SoftCuda final : public SoftCudaTable {
     unsigned references = 0;
     std::set<std::uint32_t> peers;  ///< GPUs whose memory it may reach
     std::shared_ptr<GpuStream> default_stream;
+    std::map<std::thread::id, std::shared_ptr<GpuStream>> thread_streams;  ///< per-thread default
   };
   struct StreamEntry {
     std::shared_ptr<GpuStream> stream;
@@ -86,7 +87,9 @@ class SoftCuda final : public SoftCudaTable {
 
   /// The calling thread's context; `code` says why there is none.
   [[nodiscard]] Context* current(CUresult& code);
+  [[nodiscard]] CUresult refusal_without_context();
   [[nodiscard]] Context* context_of(CUcontext handle) const;
+  void synchronize_all();
   [[nodiscard]] CUresult stream_of(CUstream handle, StreamEntry& entry);
   [[nodiscard]] CUresult event_of(CUevent handle, EventEntry& entry);
   [[nodiscard]] void* next_handle();
@@ -118,9 +121,11 @@ class SoftCuda final : public SoftCudaTable {
   [[nodiscard]] CUresult device_pointer_attribute(void* data, int attribute,
                                                   const GpuAllocation& allocation,
                                                   CUdeviceptr pointer);
-  [[nodiscard]] static CUresult host_pointer_attribute(void* data, int attribute,
-                                                       const GpuAllocation& allocation,
-                                                       CUdeviceptr pointer);
+  [[nodiscard]] CUresult host_pointer_attribute(void* data, int attribute,
+                                                const GpuAllocation& allocation,
+                                                CUdeviceptr pointer) const;
+  [[nodiscard]] CUresult fill_host(const StreamEntry& entry, const Side& target,
+                                   unsigned char value, std::size_t bytes);
 
   Bus& bus_;
   GpuAllocations& allocations_;

@@ -1,11 +1,14 @@
 // The soft CUDA driver: memory of all kinds, and what it answers about pointers.
 #include "fabric/soft_cuda_driver.hpp"
+#include "fabric/soft_process_pages.hpp"
 
 namespace nobounce::fabric {
 
 namespace cuda = system::cuda;
 
 namespace {
+
+constexpr unsigned host_register_io_memory = 4;
 
 template <typename Value>
 CUresult give(void* data, Value value) {
@@ -19,7 +22,9 @@ CUresult SoftCuda::mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   CUresult code = cuda::success;
   const Context* context = current(code);
   if (context == nullptr) return code;
-  if (pointer == nullptr || bytes == 0) return cuda::error_invalid_value;
+  if (pointer == nullptr) return cuda::error_invalid_value;
+  *pointer = 0;
+  if (bytes == 0) return cuda::error_invalid_value;
   const auto base = allocations_.allocate(context->gpu, bytes);
   if (!base) return cuda::error_out_of_memory;
   *pointer = base->value;
@@ -27,8 +32,8 @@ CUresult SoftCuda::mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
 }
 
 CUresult SoftCuda::mem_free(CUdeviceptr pointer) {
-  CUresult code = cuda::success;
-  if (current(code) == nullptr) return code;
+  const CUresult refusal = refusal_without_context();
+  if (refusal != cuda::success || pointer == 0) return refusal;
   const auto allocation = allocations_.find(DevicePointer{pointer});
   const bool freeable = allocation && (allocation->kind == AllocationKind::device ||
                                        allocation->kind == AllocationKind::pool);
@@ -54,7 +59,7 @@ CUresult SoftCuda::mem_alloc_managed(CUdeviceptr* pointer, std::size_t bytes, un
   const DeviceRef device{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(context->gpu)};
   const auto buffer = bus_.allocate_dram(numa_of(bus_.machine(), device), bytes, DramUse::user);
   if (!buffer.ok()) return cuda::error_out_of_memory;
-  (void)allocations_.add_host(buffer->view, bytes, AllocationKind::managed);
+  (void)allocations_.add_host(buffer->view, bytes, AllocationKind::managed, context->gpu);
   const std::lock_guard lock(mutex_);
   host_buffers_[buffer->view] = *buffer;
   *pointer = reinterpret_cast<CUdeviceptr>(buffer->view);
@@ -65,9 +70,9 @@ CUresult SoftCuda::mem_get_info(std::size_t* free_bytes, std::size_t* total_byte
   CUresult code = cuda::success;
   const Context* context = current(code);
   if (context == nullptr) return code;
-  if (free_bytes == nullptr || total_bytes == nullptr) return cuda::error_invalid_value;
-  *total_bytes = bus_.machine().gpus[context->gpu].memory_bytes;
-  *free_bytes = *total_bytes - allocations_.used_bytes(context->gpu);
+  const std::uint64_t total = bus_.machine().gpus[context->gpu].memory_bytes;
+  if (total_bytes != nullptr) *total_bytes = total;
+  if (free_bytes != nullptr) *free_bytes = total - allocations_.used_bytes(context->gpu);
   return cuda::success;
 }
 
@@ -96,21 +101,26 @@ CUresult SoftCuda::mem_host_alloc(void** pointer, std::size_t bytes, unsigned fl
   CUresult code = cuda::success;
   const Context* context = current(code);
   if (context == nullptr) return code;
-  if (pointer == nullptr || bytes == 0 || flags > 7) return cuda::error_invalid_value;
+  if (pointer == nullptr || flags > 7) return cuda::error_invalid_value;
+  *pointer = nullptr;
+  if (bytes == 0) return cuda::success;
   const DeviceRef device{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(context->gpu)};
   const auto buffer = bus_.allocate_dram(numa_of(bus_.machine(), device), bytes, DramUse::user);
   if (!buffer.ok()) return cuda::error_out_of_memory;
-  (void)allocations_.add_host(buffer->view, bytes, AllocationKind::host_pinned);
+  (void)allocations_.add_host(buffer->view, bytes, AllocationKind::host_pinned, context->gpu);
   const std::lock_guard lock(mutex_);
   host_buffers_[buffer->view] = *buffer;
   *pointer = buffer->view;
   return cuda::success;
 }
 
+void SoftCuda::synchronize_all() {
+  for (const std::uint32_t gpu : visible_) (void)engines_.synchronize_gpu(gpu);
+}
+
 CUresult SoftCuda::mem_free_host(void* pointer) {
-  CUresult code = cuda::success;
-  const Context* context = current(code);
-  if (context == nullptr) return code;
+  const CUresult refusal = refusal_without_context();
+  if (refusal != cuda::success || pointer == nullptr) return refusal;
   DramBuffer buffer;
   {
     const std::lock_guard lock(mutex_);
@@ -119,7 +129,7 @@ CUresult SoftCuda::mem_free_host(void* pointer) {
     buffer = found->second;
     host_buffers_.erase(found);
   }
-  (void)engines_.synchronize_gpu(context->gpu);
+  synchronize_all();
   (void)allocations_.remove_host(pointer);
   bus_.free_dram(buffer);
   return cuda::success;
@@ -127,19 +137,36 @@ CUresult SoftCuda::mem_free_host(void* pointer) {
 
 CUresult SoftCuda::mem_host_register(void* pointer, std::size_t bytes, unsigned flags) {
   CUresult code = cuda::success;
-  if (current(code) == nullptr) return code;
+  const Context* context = current(code);
+  if (context == nullptr) return code;
   if (pointer == nullptr || bytes == 0 || flags > 15) return cuda::error_invalid_value;
-  return allocations_.add_host(pointer, bytes, AllocationKind::host_pinned)
+  // Not GPU memory, not memory of the driver, not ordinary pages given out as a device's.
+  const auto known = allocations_.find_host(pointer);
+  const auto address = DevicePointer{reinterpret_cast<std::uintptr_t>(pointer)};
+  if (bus_.is_device_address(address) || (flags & host_register_io_memory) != 0) {
+    return cuda::error_invalid_value;
+  }
+  if (known) {
+    const std::lock_guard lock(mutex_);
+    if (host_buffers_.count(reinterpret_cast<void*>(known->base.value)) > 0) {
+      return cuda::error_invalid_value;
+    }
+    return cuda::error_host_memory_already_registered;
+  }
+  const bool read_only = (flags & cuda::host_register_read_only) != 0;
+  if (!pinnable_pages(bus_.machine(), pointer, bytes, read_only)) return cuda::error_invalid_value;
+  return allocations_.add_host(pointer, bytes, AllocationKind::host_pinned, context->gpu)
              ? cuda::success
              : cuda::error_host_memory_already_registered;
 }
 
 CUresult SoftCuda::mem_host_unregister(void* pointer) {
-  CUresult code = cuda::success;
-  if (current(code) == nullptr) return code;
+  const CUresult refusal = refusal_without_context();
+  if (refusal != cuda::success) return refusal;
+  if (pointer == nullptr) return cuda::error_invalid_value;
   {
     const std::lock_guard lock(mutex_);
-    if (host_buffers_.count(pointer) > 0) return cuda::error_host_memory_not_registered;
+    if (host_buffers_.count(pointer) > 0) return cuda::error_invalid_value;
   }
   return allocations_.remove_host(pointer) ? cuda::success : cuda::error_host_memory_not_registered;
 }
@@ -196,11 +223,18 @@ CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
 }
 
 CUresult SoftCuda::host_pointer_attribute(void* data, int attribute,
-                                          const GpuAllocation& allocation, CUdeviceptr pointer) {
+                                          const GpuAllocation& allocation,
+                                          CUdeviceptr pointer) const {
   const bool managed = allocation.kind == AllocationKind::managed;
   switch (attribute) {
-    case cuda::pointer_context:
-      return give<CUcontext>(data, nullptr);
+    case cuda::pointer_context: {
+      // That it was made in; memory pinned without one has none to tell.
+      const auto ordinal = ordinal_of(allocation.gpu);
+      const std::lock_guard lock(mutex_);
+      Context* context = ordinal ? contexts_[static_cast<std::size_t>(*ordinal)].get() : nullptr;
+      const bool lives = context != nullptr && context->references > 0;
+      return give<CUcontext>(data, lives ? context : nullptr);
+    }
     case cuda::pointer_memory_type:
       return give<unsigned>(data, managed ? cuda::memory_type_device : cuda::memory_type_host);
     case cuda::pointer_device_pointer:

@@ -5,24 +5,43 @@ namespace nobounce::fabric {
 
 namespace cuda = system::cuda;
 
+namespace {
+
+// Handles that are numbers: CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+void* const stream_legacy = reinterpret_cast<void*>(std::uintptr_t{1});
+void* const stream_per_thread = reinterpret_cast<void*>(std::uintptr_t{2});
+constexpr unsigned event_interprocess = 4;
+constexpr unsigned wait_external = 1;
+constexpr CUresult error_illegal_state = 401;
+
+}  // namespace
+
 /// With mutex_ held. Numbers, never reused: a stale handle names nothing.
 void* SoftCuda::next_handle() {
   next_handle_ += 16;
   return reinterpret_cast<void*>(next_handle_);
 }
 
+/// A handle carries its context; the default streams are those of the current one.
 CUresult SoftCuda::stream_of(CUstream handle, StreamEntry& entry) {
+  if (!initialized_) return cuda::error_not_initialized;
+  const bool of_thread = handle == stream_per_thread;
+  if (handle != nullptr && handle != stream_legacy && !of_thread) {
+    const std::lock_guard lock(mutex_);
+    const auto found = streams_.find(handle);
+    if (found == streams_.end()) return cuda::error_invalid_handle;
+    entry = found->second;
+    return engines_.fault();
+  }
   CUresult code = cuda::success;
   Context* context = current(code);
   if (context == nullptr) return code;
   const std::lock_guard lock(mutex_);
-  if (handle == nullptr) {
-    entry = {context->default_stream, context};
-    return cuda::success;
-  }
-  const auto found = streams_.find(handle);
-  if (found == streams_.end()) return cuda::error_invalid_handle;
-  entry = found->second;
+  entry = {context->default_stream, context};
+  if (!of_thread) return cuda::success;
+  auto& own = context->thread_streams[std::this_thread::get_id()];
+  if (!own) own = engines_.make_stream(context->gpu, true, false);
+  entry.stream = own;
   return cuda::success;
 }
 
@@ -73,7 +92,8 @@ CUresult SoftCuda::stream_wait_event(CUstream stream, CUevent event, unsigned fl
   StreamEntry entry;
   CUresult code = stream_of(stream, entry);
   if (code != cuda::success) return code;
-  if (flags > 1) return cuda::error_invalid_value;
+  if (flags > wait_external) return cuda::error_invalid_value;
+  if (flags == wait_external) return error_illegal_state;  // but for streams that are captured
   EventEntry waited;
   code = event_of(event, waited);
   return code == cuda::success ? engines_.wait_in_stream(entry.stream, waited.event) : code;
@@ -83,8 +103,13 @@ CUresult SoftCuda::event_create(CUevent* event, unsigned flags) {
   CUresult code = cuda::success;
   Context* context = current(code);
   if (context == nullptr) return code;
-  constexpr unsigned known = cuda::event_blocking_sync | cuda::event_disable_timing;
-  if (event == nullptr || (flags & ~known) != 0) return cuda::error_invalid_value;
+  constexpr unsigned known =
+      cuda::event_blocking_sync | cuda::event_disable_timing | event_interprocess;
+  const bool untimed = (flags & cuda::event_disable_timing) != 0;
+  if (event == nullptr || (flags & ~known) != 0 ||
+      ((flags & event_interprocess) != 0 && !untimed)) {
+    return cuda::error_invalid_value;
+  }
   const std::lock_guard lock(mutex_);
   void* handle = next_handle();
   events_[handle] = {std::make_shared<GpuEvent>(), context};

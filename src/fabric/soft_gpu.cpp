@@ -234,13 +234,14 @@ std::uint64_t GpuAllocations::used_bytes(std::uint32_t gpu) const {
   return state_->arenas.at(gpu).used_bytes();
 }
 
-bool GpuAllocations::add_host(const void* base, std::uint64_t length_bytes, AllocationKind kind) {
+bool GpuAllocations::add_host(const void* base, std::uint64_t length_bytes, AllocationKind kind,
+                              std::uint32_t gpu) {
   const auto begin = reinterpret_cast<std::uintptr_t>(base);
   const std::unique_lock lock(state_->mutex);
   const auto next = state_->host.lower_bound(begin);
   if (next != state_->host.end() && next->first - begin < length_bytes) return false;
   if (holder_of(state_->host, begin)) return false;
-  state_->host[begin] = {DevicePointer{begin}, length_bytes, 0, kind, false};
+  state_->host[begin] = {DevicePointer{begin}, length_bytes, gpu, kind, false};
   return true;
 }
 

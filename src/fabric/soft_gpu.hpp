@@ -61,9 +61,10 @@ class GpuAllocations {
   void remove_mapping(DevicePointer base);
   [[nodiscard]] std::uint64_t used_bytes(std::uint32_t gpu) const;
 
-  /// Host ranges: pinned (allocated or registered) and managed. False if any byte is pinned
-  /// already.
-  bool add_host(const void* base, std::uint64_t length_bytes, AllocationKind kind);
+  /// Host ranges: pinned (allocated or registered) and managed, by the context of a GPU. False if
+  /// any byte is pinned already.
+  bool add_host(const void* base, std::uint64_t length_bytes, AllocationKind kind,
+                std::uint32_t gpu = 0);
   bool remove_host(const void* base);
   [[nodiscard]] std::optional<GpuAllocation> find_host(const void* address) const;
 

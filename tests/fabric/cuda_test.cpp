@@ -1,10 +1,15 @@
 // The soft CUDA driver: codes, order, sticky errors, and the silences that only the ledger shows.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "cuda_rig.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace nobounce::fabric {
 namespace {
@@ -124,7 +129,7 @@ TEST_F(SoftCudaTest, ContextsAreAStack) {
   EXPECT_EQ(context, rig_.contexts[0]);
   EXPECT_EQ(api_.ctx_pop_current(&context), cuda::error_invalid_context);
   EXPECT_EQ(api_.ctx_get_device(&device), cuda::error_invalid_context);
-  EXPECT_EQ(api_.ctx_push_current(nullptr), cuda::error_invalid_context);
+  EXPECT_EQ(api_.ctx_push_current(nullptr), cuda::error_invalid_value);
   int dummy = 0;
   EXPECT_EQ(api_.ctx_push_current(&dummy), cuda::error_invalid_context);
 }
@@ -167,9 +172,11 @@ TEST_F(SoftCudaTest, MemoryAnswersTheRealCodes) {
   EXPECT_EQ(api_.mem_free(pointer + 1), cuda::error_invalid_value);
   EXPECT_EQ(api_.mem_free(pointer), cuda::success);
   EXPECT_EQ(api_.mem_free(pointer), cuda::error_invalid_value);
-  EXPECT_EQ(api_.mem_free(0), cuda::error_invalid_value);
-  void* host = nullptr;
-  EXPECT_EQ(api_.mem_host_alloc(&host, 0, 0), cuda::error_invalid_value);
+  EXPECT_EQ(api_.mem_free(0), cuda::success);
+  void* host = &pointer;
+  EXPECT_EQ(api_.mem_host_alloc(&host, 0, 0), cuda::success);
+  EXPECT_EQ(host, nullptr);
+  EXPECT_EQ(api_.mem_free_host(nullptr), cuda::success);
   EXPECT_EQ(api_.mem_free_host(&host), cuda::error_invalid_value);
   std::vector<std::byte> own(8192);
   EXPECT_EQ(api_.mem_host_register(own.data(), own.size(), 0), cuda::success);
@@ -178,6 +185,158 @@ TEST_F(SoftCudaTest, MemoryAnswersTheRealCodes) {
   EXPECT_EQ(api_.mem_host_unregister(own.data() + 1), cuda::error_host_memory_not_registered);
   EXPECT_EQ(api_.mem_host_unregister(own.data()), cuda::success);
   EXPECT_EQ(api_.mem_host_unregister(own.data()), cuda::error_host_memory_not_registered);
+}
+
+TEST_F(SoftCudaTest, RegistrationIsOfOrdinaryPagesAlone) {
+  const cuda::CUdeviceptr device = rig_.allocate(4096);
+  std::byte* pinned = rig_.allocate_pinned(4096);
+  EXPECT_EQ(api_.mem_host_register(reinterpret_cast<void*>(device), 4096, 0),
+            cuda::error_invalid_value);
+  EXPECT_EQ(api_.mem_host_register(pinned, 4096, 0), cuda::error_invalid_value) << "pinned";
+  EXPECT_EQ(api_.mem_host_unregister(pinned), cuda::error_invalid_value) << "not by registration";
+  EXPECT_EQ(api_.mem_host_unregister(nullptr), cuda::error_invalid_value);
+  std::vector<std::byte> own(8192);
+  EXPECT_EQ(api_.mem_host_register(own.data(), own.size(), 4), cuda::error_invalid_value)
+      << "they are no device's";
+  void* mapping = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapping, MAP_FAILED);
+  ASSERT_EQ(::munmap(static_cast<std::byte*>(mapping) + 4096, 4096), 0);
+  EXPECT_EQ(api_.mem_host_register(mapping, 8192, 0), cuda::error_invalid_value) << "a hole";
+  EXPECT_EQ(api_.mem_host_register(mapping, 4096, 0), cuda::success);
+  EXPECT_EQ(api_.mem_host_unregister(mapping), cuda::success);
+  ::munmap(mapping, 4096);
+  unsigned type = 0;
+  EXPECT_EQ(api_.mem_free(device), cuda::success);
+  EXPECT_EQ(api_.pointer_get_attribute(&type, cuda::pointer_memory_type, device),
+            cuda::error_invalid_value)
+      << "a freed pointer is unknown";
+}
+
+TEST_F(SoftCudaTest, SharedWritableFilesArePinnedForReadingAlone) {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("mapped");
+  const auto payload = random_payload(8192, 3);
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(payload.data()), 8192);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  void* mapping = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  ASSERT_NE(mapping, MAP_FAILED);
+  struct Case {
+    const char* release;
+    const char* type;
+    unsigned flags;
+    cuda::CUresult code;
+  };
+  for (const Case& one : {Case{"6.18.44", "ext4", 0, cuda::error_invalid_value},
+                          {"6.18.44", "ext4", cuda::host_register_read_only, cuda::success},
+                          {"6.18.44", "tmpfs", 0, cuda::success},
+                          {"6.4.0", "ext4", 0, cuda::success}}) {
+    SCOPED_TRACE(std::string(one.release) + " " + one.type + " " + std::to_string(one.flags));
+    Machine machine = bus_machine();
+    machine.kernel.release = one.release;
+    machine.mounts = {{"/", "", one.type, "rw", true}};
+    CudaRig rig(machine);
+    rig.start();
+    EXPECT_EQ(rig.api->mem_host_register(mapping, 8192, one.flags), one.code);
+  }
+  ::munmap(mapping, 8192);
+}
+
+TEST_F(SoftCudaTest, HandlesCarryTheirContextAndFreesNeedNone) {
+  const cuda::CUdeviceptr device = rig_.allocate(4096);
+  std::byte* pinned = rig_.allocate_pinned(4096);
+  const cuda::CUstream stream = rig_.stream();
+  const cuda::CUevent event = rig_.event();
+  cuda::CUcontext popped = nullptr;
+  ASSERT_EQ(api_.ctx_pop_current(&popped), cuda::success);
+  EXPECT_EQ(api_.memcpy_htod_async(device, pinned, 4096, stream), cuda::success);
+  EXPECT_EQ(api_.event_record(event, stream), cuda::success);
+  EXPECT_EQ(api_.stream_wait_event(stream, event, 0), cuda::success);
+  EXPECT_EQ(api_.stream_synchronize(stream), cuda::success);
+  EXPECT_EQ(api_.event_query(event), cuda::success);
+  EXPECT_EQ(api_.memcpy_htod_async(device, pinned, 4096, nullptr), cuda::error_invalid_context)
+      << "the default stream is that of a context";
+  EXPECT_EQ(api_.mem_free(device), cuda::success);
+  EXPECT_EQ(api_.mem_free_host(pinned), cuda::success);
+  EXPECT_EQ(api_.mem_free(0), cuda::success);
+  EXPECT_EQ(api_.mem_host_unregister(&popped), cuda::error_host_memory_not_registered);
+}
+
+TEST_F(SoftCudaTest, ADestroyedContextStaysOnTheStackAndSaysWhoseItWas) {
+  const cuda::CUdeviceptr device = rig_.allocate(4096);
+  ASSERT_EQ(api_.device_primary_ctx_release(0), cuda::success);
+  cuda::CUdevice number = -1;
+  EXPECT_EQ(api_.ctx_get_device(&number), cuda::success);
+  EXPECT_EQ(number, 0);
+  EXPECT_EQ(api_.mem_free(device), cuda::error_context_is_destroyed);
+  EXPECT_EQ(api_.ctx_push_current(rig_.contexts[0]), cuda::success);
+  EXPECT_EQ(api_.ctx_synchronize(), cuda::error_context_is_destroyed);
+}
+
+TEST_F(SoftCudaTest, DefaultStreamsHaveNumbers) {
+  const cuda::CUdeviceptr device = rig_.allocate(4096);
+  auto* const legacy = reinterpret_cast<void*>(std::uintptr_t{1});
+  auto* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});
+  EXPECT_EQ(api_.memset_d8_async(device, 1, 4096, per_thread), cuda::success);
+  EXPECT_EQ(api_.memset_d8_async(device, 2, 2048, legacy), cuda::success);
+  EXPECT_EQ(api_.stream_synchronize(legacy), cuda::success);
+  EXPECT_EQ(api_.stream_query(per_thread), cuda::success) << "it comes first and blocks";
+  EXPECT_EQ(rig_.inspect(device, 1)[0], std::byte{2});
+  EXPECT_EQ(rig_.inspect(device + 2048, 1)[0], std::byte{1});
+}
+
+TEST_F(SoftCudaTest, EventFlagsAreCheckedAsTheRealOnes) {
+  cuda::CUevent event = nullptr;
+  EXPECT_EQ(api_.event_create(&event, 4), cuda::error_invalid_value) << "timed, across processes";
+  EXPECT_EQ(api_.event_create(&event, 4 | cuda::event_disable_timing), cuda::success);
+  EXPECT_EQ(api_.event_create(&event, 8), cuda::error_invalid_value);
+  const cuda::CUstream stream = rig_.stream();
+  EXPECT_EQ(api_.stream_wait_event(stream, rig_.event(), 1), 401) << "for captured streams only";
+  EXPECT_EQ(api_.stream_wait_event(stream, rig_.event(), 2), cuda::error_invalid_value);
+}
+
+TEST_F(SoftCudaTest, AHostEndMayNameGpuMemory) {
+  const auto payload = random_payload(8192, 4);
+  const cuda::CUdeviceptr device = rig_.allocate(8192);
+  rig_.plant(device, payload);
+  EXPECT_EQ(
+      api_.memcpy_htod_async(device, reinterpret_cast<const void*>(device + 4096), 4096, nullptr),
+      cuda::success);
+  EXPECT_EQ(api_.ctx_synchronize(), cuda::success);
+  EXPECT_EQ(rig_.inspect(device, 4096), rig_.inspect(device + 4096, 4096));
+  EXPECT_EQ(rig_.host->ledger().dram_bytes(), 0u);
+  EXPECT_EQ(
+      api_.memcpy_htod_async(device, reinterpret_cast<const void*>(device + 8192), 1, nullptr),
+      cuda::error_invalid_value)
+      << "past the end of it";
+}
+
+TEST_F(SoftCudaTest, FillsOfPinnedMemoryCrossTheBus) {
+  constexpr std::size_t bytes = (1u << 20) + 1000;
+  std::byte* pinned = rig_.allocate_pinned(bytes + 1);
+  EXPECT_EQ(api_.memset_d8_async(reinterpret_cast<cuda::CUdeviceptr>(pinned), 0x11, bytes, nullptr),
+            cuda::success);
+  EXPECT_EQ(api_.ctx_synchronize(), cuda::success);
+  EXPECT_EQ(std::vector<std::byte>(pinned, pinned + bytes),
+            std::vector<std::byte>(bytes, std::byte{0x11}));
+  EXPECT_EQ(pinned[bytes], std::byte{0});
+  EXPECT_EQ(rig_.host->ledger().dram_bytes(), bytes);
+  EXPECT_EQ(rig_.host->ledger().cpu_touched_bytes(), 0u);
+}
+
+TEST_F(SoftCudaTest, PeerCallsNameTheirReasons) {
+  EXPECT_EQ(api_.ctx_enable_peer_access(rig_.contexts[0], 0), cuda::error_peer_access_unsupported);
+  EXPECT_EQ(api_.ctx_disable_peer_access(rig_.contexts[0]), cuda::error_peer_access_not_enabled);
+  ASSERT_EQ(api_.ctx_enable_peer_access(rig_.contexts[1], 0), cuda::success);
+  ASSERT_EQ(api_.device_primary_ctx_release(1), cuda::success);
+  EXPECT_EQ(api_.ctx_disable_peer_access(rig_.contexts[1]), cuda::error_context_is_destroyed);
+  const cuda::CUdeviceptr device = rig_.allocate(8192);
+  EXPECT_EQ(api_.memcpy_peer_async(device, nullptr, device + 4096, nullptr, 4096, nullptr),
+            cuda::success)
+      << "pointers tell where memory is";
+  int nobody = 0;
+  EXPECT_EQ(api_.memcpy_peer_async(device, &nobody, device + 4096, nullptr, 4096, nullptr),
+            cuda::error_invalid_context);
 }
 
 TEST_F(SoftCudaTest, PointersTellTheirKind) {
@@ -213,6 +372,11 @@ TEST_F(SoftCudaTest, PointersTellTheirKind) {
   EXPECT_EQ(api_.pointer_get_attribute(&host_pointer, cuda::pointer_host_pointer, host),
             cuda::success);
   EXPECT_EQ(host_pointer, pinned);
+  for (const cuda::CUdeviceptr pointer : {host, managed}) {
+    context = nullptr;
+    EXPECT_EQ(api_.pointer_get_attribute(&context, cuda::pointer_context, pointer), cuda::success);
+    EXPECT_EQ(context, rig_.contexts[0]);
+  }
   EXPECT_EQ(api_.pointer_get_attribute(&is_managed, cuda::pointer_is_managed, managed),
             cuda::success);
   EXPECT_EQ(is_managed, 1u);
@@ -479,7 +643,8 @@ TEST(PeerAccess, IsRefusedWhereTheDriverSaysSo) {
   EXPECT_EQ(rig.api->ctx_enable_peer_access(rig.contexts[1], 0),
             cuda::error_peer_access_unsupported);
   EXPECT_EQ(rig.api->ctx_enable_peer_access(rig.contexts[1], 1), cuda::error_invalid_value);
-  EXPECT_EQ(rig.api->ctx_enable_peer_access(rig.contexts[0], 0), cuda::error_invalid_context);
+  EXPECT_EQ(rig.api->ctx_enable_peer_access(rig.contexts[0], 0),
+            cuda::error_peer_access_unsupported);
 }
 
 /// Two GPUs, several streams and events, pageable and pinned: everything the ledger saw, as text.
