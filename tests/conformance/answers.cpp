@@ -180,7 +180,11 @@ Comparison compare(const Answers& live, const Answers& soft, std::string_view ex
     }
   }
   for (const auto& [pattern, why] : explanations) {
-    if (used.count(pattern) == 0) result.stale.push_back(pattern);
+    const bool skipped = std::any_of(result.skipped.begin(), result.skipped.end(),
+                                     [&, &of = pattern](const std::string& row) {
+                                       return names(of, row.substr(0, row.find(": ")));
+                                     });
+    if (used.count(pattern) == 0 && !skipped) result.stale.push_back(pattern);
   }
   return result;
 }

@@ -39,7 +39,8 @@ struct Comparison {
   std::vector<std::string> equal;
   std::vector<std::string> skipped;  ///< `name: why`, on either side
   std::vector<Difference> different;
-  std::vector<std::string> stale;  ///< explanations of sequences that are equal or do not exist
+  std::vector<std::string> stale;  ///< explanations of sequences that are equal or do not exist;
+                                   ///< what was skipped may still need its own
   [[nodiscard]] std::size_t unexplained() const;
 };
 

@@ -76,6 +76,9 @@ TEST(ConformanceComparison, WhatOneSideSkippedIsNeitherEqualNorDifferent) {
   const Comparison comparison = compare(live, three(), "");
   EXPECT_EQ(comparison.equal, std::vector<std::string>{"a.one"});
   EXPECT_EQ(comparison.skipped.size(), 2u);
+  // Nobody can tell yet whether their explanations are needed.
+  EXPECT_TRUE(compare(live, three(), "a.two: one GPU\nb: newer\n").stale.empty());
+  EXPECT_EQ(compare(live, three(), "a.one: equal\n").stale.size(), 1u);
 }
 
 TEST(ConformanceComparison, OnlyEqualSequencesConfirm) {

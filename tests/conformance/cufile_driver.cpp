@@ -89,6 +89,20 @@ void parameter_set_before(Run& run) {
   (void)run.cufile().set_parameter_bool(cufile::parameter_bool_force_compat_mode, false);
 }
 
+void parameter_set_while_open(Run& run) {
+  start_cuda(run);
+  bool value = false;
+  (void)run.cufile().driver_open();
+  (void)run.cufile().set_parameter_bool(cufile::parameter_bool_force_compat_mode, true);
+  (void)run.cufile().get_parameter_bool(cufile::parameter_bool_force_compat_mode, &value);
+  run.yes("open", value);
+  (void)run.cufile().driver_close();
+  (void)run.cufile().driver_open();
+  (void)run.cufile().get_parameter_bool(cufile::parameter_bool_force_compat_mode, &value);
+  run.yes("opened again", value);
+  (void)run.cufile().driver_close();
+}
+
 void statistics_levels(Run& run) {
   start_cuda(run);
   int level = -7;
@@ -197,11 +211,21 @@ void add_cufile_driver(Catalogue& all) {
       needs);
   all.add("cufile.driver.properties", properties, needs);
   all.add(
+      "cufile.driver.properties.unopened",
+      [](Run& run) {
+        start_cuda(run);
+        cufile::CUfileDrvProps_t props{};
+        (void)run.cufile().driver_get_properties(&props);
+        (void)run.cufile().use_count();
+      },
+      needs);
+  all.add(
       "cufile.parameters.before_open", [](Run& run) { parameters(run, false); }, needs);
   all.add(
       "cufile.parameters.open", [](Run& run) { parameters(run, true); }, needs);
   all.add("cufile.parameters.wrong", wrong_parameters, needs);
   all.add("cufile.parameters.set_before", parameter_set_before, needs);
+  all.add("cufile.parameters.set_while_open", parameter_set_while_open, needs);
   Needs forced = needs;
   forced.environment = {{"CUFILE_FORCE_COMPAT_MODE", "true"}};
   all.add(

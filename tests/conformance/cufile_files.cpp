@@ -251,10 +251,13 @@ void add_cufile_files(Catalogue& all) {
   }
   all.add("cufile.buffers.gpu", buffers, compat);
   all.add("cufile.buffers.gpu.no_udev", buffers, without);
-  all.add("cufile.buffers.flags", buffer_flags, compat);
-  all.add("cufile.buffers.other", other_buffers, compat);
-  all.add("cufile.buffers.after_close", buffers_after_close, compat);
-  all.add("cufile.buffers.unknown", unknown_buffer, compat);
+  // Without a file nothing asks udev.
+  Needs no_file = compat;
+  no_file.udev = false;
+  all.add("cufile.buffers.flags", buffer_flags, no_file);
+  all.add("cufile.buffers.other", other_buffers, no_file);
+  all.add("cufile.buffers.after_close", buffers_after_close, no_file);
+  all.add("cufile.buffers.unknown", unknown_buffer, no_file);
 }
 
 }  // namespace nobounce::conformance

@@ -165,7 +165,7 @@ void bar1(Run& run) {
   run.yes("sums", info.bar1Free + info.bar1Used == info.bar1Total);
   run.yes("some", info.bar1Total > 0);
   run.yes("as large as the memory", info.bar1Total >= std::uint64_t{128} << 30);
-  (void)run.nvml().device_get_bar1_memory_info(nullptr, &info);
+  (void)run.nvml().device_get_bar1_memory_info(device.handle, nullptr);
 }
 
 void p2p_with_itself(Run& run) {
@@ -323,13 +323,22 @@ void add_nvml(Catalogue& all) {
   all.add("nvml.pci", pci);
   all.add("nvml.memory", memory);
   all.add("nvml.bar1", bar1);
-  all.add("nvml.bar1.no_target",
+  all.add("nvml.bar1.no_device",
           [](Run& run) {
             const Device device(run);
-            (void)run.nvml().device_get_bar1_memory_info(device.handle, nullptr);
+            nvml::nvmlBAR1Memory_t info{};
+            (void)run.nvml().device_get_bar1_memory_info(nullptr, &info);
           },
           {Start::alone});
   all.add("nvml.p2p.with_itself", p2p_with_itself);
+  all.add("nvml.p2p.with_itself.status", [](Run& run) {
+    const Device device(run);
+    for (const int capability : {0, 1, 2, 3, 4}) {
+      int status = -7;
+      (void)run.nvml().device_get_p2p_status(device.handle, device.handle, capability, &status);
+      run.note("capability " + std::to_string(capability) + ": " + std::to_string(status));
+    }
+  });
   all.add("nvml.nvlink.states", nvlink_states);
   all.add("nvml.nvlink.remotes", nvlink_remotes);
   for (const unsigned id : {138u, 139u, 197u, 198u, 0u, 4711u}) {

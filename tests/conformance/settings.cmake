@@ -8,15 +8,22 @@ target_link_libraries(nobounce_conformance PRIVATE nobounce_library nobounce_set
 set_target_properties(nobounce_conformance PROPERTIES UNITY_BUILD OFF)
 nobounce_carry(nobounce_conformance)
 
-# Live answers, once there are any: one file per driver version.
-file(GLOB live_answers CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/answers/*.json")
-set(against "")
-if(live_answers)
-  set(against --answers ${live_answers} --explained "${CMAKE_CURRENT_LIST_DIR}/explained.txt")
-endif()
-add_test(NAME conformance COMMAND nobounce_conformance
-  --check "${CMAKE_CURRENT_LIST_DIR}/h200-guest.json" ${against})
-set_tests_properties(conformance PROPERTIES TIMEOUT 300 LABELS conformance)
+# Live answers: <driver version>-<machine>.json, one per machine and driver. The pair can be asked
+# everything; one GPU is asked only where there are answers of one.
+function(nobounce_check_conformance name machine answers_of)
+  file(GLOB answers CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/answers/*-${answers_of}.json")
+  set(against "")
+  if(answers)
+    set(against --answers ${answers} --explained "${CMAKE_CURRENT_LIST_DIR}/explained.txt")
+  elseif(NOT name STREQUAL conformance)
+    return()
+  endif()
+  add_test(NAME ${name} COMMAND nobounce_conformance
+    --check "${CMAKE_CURRENT_LIST_DIR}/${machine}.json" ${against})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS conformance)
+endfunction()
+nobounce_check_conformance(conformance h200-pair 2xh200)
+nobounce_check_conformance(conformance_one_gpu h200-guest 1xh200)
 
 nobounce_add_tests(conformance_tests LABELS conformance LINK nobounce_library
   SOURCES "${CMAKE_CURRENT_LIST_DIR}/answers_test.cpp" "${CMAKE_CURRENT_LIST_DIR}/answers.cpp")
