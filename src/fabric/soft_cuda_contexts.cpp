@@ -61,6 +61,7 @@ CUresult SoftCuda::device_primary_ctx_release(CUdevice device) {
   allocations_.free_all(primary.gpu);
   const std::lock_guard lock(mutex_);
   primary.peers.clear();
+  for (const auto& other : contexts_) other->peers.erase(primary.gpu);
   primary.thread_streams.clear();
   for (auto import = imports_.begin(); import != imports_.end();) {
     const DevicePointer base{import->first};

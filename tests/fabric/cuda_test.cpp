@@ -330,6 +330,9 @@ TEST_F(SoftCudaTest, PeerCallsNameTheirReasons) {
   ASSERT_EQ(api_.ctx_enable_peer_access(rig_.contexts[1], 0), cuda::success);
   ASSERT_EQ(api_.device_primary_ctx_release(1), cuda::success);
   EXPECT_EQ(api_.ctx_disable_peer_access(rig_.contexts[1]), cuda::error_context_is_destroyed);
+  cuda::CUcontext again = nullptr;
+  ASSERT_EQ(api_.device_primary_ctx_retain(&again, 1), cuda::success);
+  EXPECT_EQ(api_.ctx_enable_peer_access(again, 0), cuda::success) << "nothing of it was left";
   const cuda::CUdeviceptr device = rig_.allocate(8192);
   EXPECT_EQ(api_.memcpy_peer_async(device, nullptr, device + 4096, nullptr, 4096, nullptr),
             cuda::success)
