@@ -50,7 +50,7 @@ Result<bool> is_import(SessionState& state, DevicePointer address, std::uint32_t
   if (!exportable.ok() || *exportable) return exportable.ok() ? Result<bool>(false) : exportable;
   const Result<GpuMemory> own = allocate_gpu(state, gpu, 1);
   if (!own.ok()) return true;  // no room to compare: its word is taken
-  const Result<bool> tells = may_be_exported(cuda, own->address);
+  Result<bool> tells = may_be_exported(cuda, own->address);
   free_gpu(state, *own);
   return tells;
 }

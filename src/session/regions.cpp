@@ -81,7 +81,7 @@ void free_gpu(SessionState& state, const GpuMemory& memory) {
 }
 
 RegionState::RegionState(SessionState& owner, Place covered, AllocationKind memory_kind)
-    : session(owner), place(std::move(covered)), kind(memory_kind) {
+    : session(owner), place(covered), kind(memory_kind) {
   ++session.handles;
   if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
     const std::scoped_lock lock(session.regions_mutex);

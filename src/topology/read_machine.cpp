@@ -160,7 +160,7 @@ class MachineReader {
   void place(std::string device, const PciFunction& function) {
     placed_.push_back(&function);
     if (!function.bridges.empty())
-      port_devices_.push_back({std::move(device), tree_.find(function.bridges.back())});
+      port_devices_.emplace_back(std::move(device), tree_.find(function.bridges.back()));
   }
 
   void read_acs() {
