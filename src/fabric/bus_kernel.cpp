@@ -62,6 +62,11 @@ std::uint64_t update(std::byte* memory, const BusUpdate& order) {
 
 }  // namespace
 
+Initiator SoftBus::kernel_of(std::uint32_t gpu) const {
+  if (planted(Mutant::ledger_kernels_missing)) return {};
+  return {Initiator::Kind::kernel, gpu};
+}
+
 SoftBus::Way SoftBus::kernel_way(std::uint32_t gpu, const BusMemory& memory, const End& end,
                                  bool towards_memory, std::uint64_t length_bytes) {
   const DeviceRef own{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
@@ -78,12 +83,9 @@ Carried SoftBus::kernel_load(std::uint32_t gpu, const End& source, std::span<std
   reseal();
   const auto memory = memory_at(source, target.size());
   if (!memory || gpu >= vram_.size()) return {.outcome = BusOutcome::bad_address};
-  const Request request{{Initiator::Kind::kernel, gpu},
-                        memory->extent,
-                        {Space{Space::Kind::vram, gpu}, 0, registers, false},
-                        target.size(),
-                        Link::none,
-                        false};
+  const Request request{
+      kernel_of(gpu), memory->extent, {Space{Space::Kind::vram, gpu}, 0, registers, false},
+      target.size(),  Link::none,     false};
   const Way way = kernel_way(gpu, *memory, source, false, target.size());
   if (way.outcome != BusOutcome::done) {
     // A read that nobody answers completes with all ones.
@@ -100,12 +102,9 @@ Carried SoftBus::kernel_store(std::uint32_t gpu, std::span<const std::byte> sour
   reseal();
   const auto memory = memory_at(target, source.size());
   if (!memory || gpu >= vram_.size()) return {.outcome = BusOutcome::bad_address};
-  const Request request{{Initiator::Kind::kernel, gpu},
-                        {Space{Space::Kind::vram, gpu}, 0, registers, false},
-                        memory->extent,
-                        source.size(),
-                        Link::none,
-                        false};
+  const Request request{kernel_of(gpu), {Space{Space::Kind::vram, gpu}, 0, registers, false},
+                        memory->extent, source.size(),
+                        Link::none,     false};
   const Way way = kernel_way(gpu, *memory, target, true, source.size());
   if (way.outcome != BusOutcome::done) return lose(way, request);
   copy(memory->pointer, source.data(), source.size(), true);
@@ -121,12 +120,9 @@ Carried SoftBus::kernel_update(std::uint32_t gpu, const End& target, const BusUp
       memory && reinterpret_cast<std::uintptr_t>(memory->pointer) % order.length_bytes == 0;
   if (!aligned || gpu >= vram_.size()) return {.outcome = BusOutcome::bad_address};
   // One request towards the memory; its answer is not counted, as for every other request.
-  const Request request{{Initiator::Kind::kernel, gpu},
-                        {Space{Space::Kind::vram, gpu}, 0, registers, false},
-                        memory->extent,
-                        order.length_bytes,
-                        Link::none,
-                        false};
+  const Request request{kernel_of(gpu), {Space{Space::Kind::vram, gpu}, 0, registers, false},
+                        memory->extent, order.length_bytes,
+                        Link::none,     false};
   const Way way = kernel_way(gpu, *memory, target, true, order.length_bytes);
   if (way.outcome != BusOutcome::done) {
     before = order.length_bytes == 4 ? UINT32_MAX : UINT64_MAX;

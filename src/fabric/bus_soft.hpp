@@ -108,6 +108,7 @@ class SoftBus final : public Bus {
   /// What arrives where, and how much of it, on a machine that is ill.
   [[nodiscard]] std::byte* landing(const BusMemory& memory) const;
   [[nodiscard]] std::uint64_t landing_bytes(std::uint64_t length_bytes) const;
+  [[nodiscard]] Initiator kernel_of(std::uint32_t gpu) const;
   [[nodiscard]] Way kernel_way(std::uint32_t gpu, const BusMemory& memory, const End& end,
                                bool towards_memory, std::uint64_t length_bytes);
   [[nodiscard]] Extent page_cache_of(const Medium& medium, FileOffset offset) const;

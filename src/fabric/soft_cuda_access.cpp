@@ -12,6 +12,8 @@ int SoftCuda::access_of(std::uint32_t gpu, const GpuAllocation& allocation) cons
     const auto found = access.find(gpu);
     return found == access.end() ? cuda::memory_access_none : found->second;
   };
+  const bool sick = gpu != allocation.gpu && bus_.planted(Mutant::cuda_contexts_cover_all);
+  if (sick) return access_of_contexts(gpu, allocation);
   if (allocation.kind == AllocationKind::vmm) {
     const auto mapping = mappings_.find(allocation.base.value);
     return mapping == mappings_.end() ? cuda::memory_access_none : of(mapping->second.access);
@@ -21,6 +23,10 @@ int SoftCuda::access_of(std::uint32_t gpu, const GpuAllocation& allocation) cons
   }
   if (gpu == allocation.gpu) return cuda::memory_access_read_write;
   if (allocation.kind != AllocationKind::device) return cuda::memory_access_none;
+  return access_of_contexts(gpu, allocation);
+}
+
+int SoftCuda::access_of_contexts(std::uint32_t gpu, const GpuAllocation& allocation) const {
   const auto ordinal = ordinal_of(gpu);
   const bool enabled =
       ordinal && contexts_[static_cast<std::size_t>(*ordinal)]->peers.count(allocation.gpu) > 0;

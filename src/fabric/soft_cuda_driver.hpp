@@ -63,6 +63,7 @@ class SoftCuda final : public SoftCudaTable {
     std::uint32_t gpu = 0;
     unsigned references = 1;
     unsigned mappings = 0;
+    bool rdma_capable = false;  ///< asked for with it: other devices may reach it too
   };
   struct Mapping {
     std::uint64_t length_bytes = 0;
@@ -96,6 +97,7 @@ class SoftCuda final : public SoftCudaTable {
 
   /// What a GPU may do to memory: memory_access_none, _read or _read_write. With mutex_ held.
   [[nodiscard]] int access_of(std::uint32_t gpu, const GpuAllocation& allocation) const;
+  [[nodiscard]] int access_of_contexts(std::uint32_t gpu, const GpuAllocation& allocation) const;
   /// Whether the driver lets calls in the contexts of `gpu` copy memory at all. With mutex_ held.
   [[nodiscard]] bool may_copy(std::uint32_t gpu, const GpuAllocation& allocation,
                               Contexts contexts) const;

@@ -89,6 +89,7 @@ CUresult SoftCuda::ipc_open_mem_handle(CUdeviceptr* pointer, CUipcMemHandle hand
   mapping.gpu = context->gpu;  // whose context opened it, wherever it lies
   mapping.kind = AllocationKind::ipc_import;
   mapping.memory = memory;
+  mapping.pinnable = false;  // that is the owner's business
   allocations_.add_mapping(mapping);
   imports_[base->value] = {memory, 1};
   *pointer = base->value;

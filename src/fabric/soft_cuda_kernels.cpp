@@ -65,7 +65,8 @@ std::optional<End> SoftCuda::KernelLane::reach(DevicePointer address, std::uint6
     const std::lock_guard lock(driver_.mutex_);
     const int access = driver_.access_of(gpu_, *device);
     const int needed = writing ? cuda::memory_access_read_write : cuda::memory_access_read;
-    if ((access & needed) == needed) return End::of(address);
+    const bool checked = !driver_.bus_.planted(Mutant::cuda_kernel_unchecked);
+    if (!checked || (access & needed) == needed) return End::of(address);
   }
   const auto* host = reinterpret_cast<const void*>(address.value);
   if (inside(driver_.allocations_.find_host(host))) {

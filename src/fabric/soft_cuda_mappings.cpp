@@ -47,7 +47,8 @@ CUresult SoftCuda::mem_create(CUmemGenericAllocationHandle* handle, std::size_t 
   if (!memory) return cuda::error_out_of_memory;
   const std::lock_guard lock(mutex_);
   *handle = reinterpret_cast<std::uintptr_t>(next_handle());
-  physical_[*handle] = {*memory, bytes, gpu, 1, 0};
+  constexpr std::size_t rdma_capable = 1;  // the flag's place
+  physical_[*handle] = {*memory, bytes, gpu, 1, 0, properties->allocation_flags[rdma_capable] != 0};
   return cuda::success;
 }
 
@@ -149,6 +150,7 @@ CUresult SoftCuda::mem_map(CUdeviceptr pointer, std::size_t bytes, std::size_t o
   mapping.gpu = physical->second.gpu;
   mapping.kind = AllocationKind::vmm;
   mapping.source = handle;
+  mapping.pinnable = physical->second.rdma_capable;
   mapping.memory = physical->second.memory;
   allocations_.add_mapping(mapping);
   return cuda::success;

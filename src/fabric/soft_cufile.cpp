@@ -176,6 +176,10 @@ int SoftCufile::register_buffer(const void* base, std::size_t length) {
   if (length > allocation->length_bytes - inside) return cufile::error_cuda_pointer_range;
   buffer->on_gpu = true;
   buffer->gpu = parts_.bus.gpu_of(pointer).value_or(allocation->gpu);
+  if (!allocation->pinnable && parts_.module.loaded() && !config_.force_compat()) {
+    count_mapping(buffer->gpu, false);
+    return cufile::error_gpu_memory_pinning_failed;
+  }
   if (const int code = pin(*buffer, pointer); code != 0) return code;
   buffers_.emplace(address, std::move(buffer));
   return cufile::success;

@@ -21,6 +21,7 @@ struct GpuAllocation {
   AllocationKind kind = AllocationKind::device;
   bool internal = false;     ///< the driver's own; invisible to pointer queries of the user
   bool hidden = false;       ///< no pointer of this process: behind mappings, or another process's
+  bool pinnable = true;      ///< for other devices
   std::uint64_t source = 0;  ///< of a mapping: its allocation handle; of a pool's memory: the pool
   DevicePointer memory{};    ///< where device memory lies: `base`, but for mappings and imports
 };

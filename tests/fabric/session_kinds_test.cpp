@@ -155,6 +155,57 @@ TEST(GrantedAccess, IsOnlyEverAdded) {
   EXPECT_EQ(kinds.mapping_access(base, 6), 1u);
 }
 
+struct StoredCase {
+  const char* name;
+  AllocationKind kind;
+  bool rdma_capable;
+  Carriage carriage;
+  Cause cause;
+};
+
+void PrintTo(const StoredCase& tested, std::ostream* stream) {
+  *stream << tested.name;
+}
+
+class KindsFromFiles : public ::testing::TestWithParam<StoredCase> {};
+
+TEST_P(KindsFromFiles, AreReadDirectlyWhereTheDriverPinsThem) {
+  const StoredCase& row = GetParam();
+  constexpr std::uint64_t bytes_count = 1U << 20;
+  const test::TemporaryDirectory directory;
+  const auto bytes = random_bytes(bytes_count, 5);
+  test::write_file(directory.file("data"), bytes);
+  SoftSession soft(machine_with("workstation"));
+  GpuKinds kinds(soft.host());
+  kinds.rdma_capable = row.rdma_capable;
+  const DevicePointer memory = kinds.allocate(row.kind, 0, bytes_count);
+  Result<Region> region = soft->adopt(memory, bytes_count);
+  Result<File> file = soft->open_file(directory.file("data"));
+  ASSERT_TRUE(region.ok() && file.ok());
+  soft.begin_account();
+  const Outcome outcome = soft->transfer(file->place(), region->place());
+  ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+  EXPECT_TRUE(test::equals_ledger(outcome.receipt, kinds.arrived(memory, bytes_count)));
+  EXPECT_EQ(outcome.receipt.bytes[row.carriage], bytes_count) << test::show(outcome.receipt.bytes);
+  if (row.cause != Cause::none) {
+    EXPECT_TRUE(test::has_cause(outcome.receipt, row.cause))
+        << to_string(outcome.receipt.causes[0]);
+  }
+  EXPECT_EQ(kinds.look_at(memory, bytes_count), bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, KindsFromFiles,
+    ::testing::Values(StoredCase{"MappingMadeForIt", AllocationKind::vmm, true, Carriage::direct,
+                                 Cause::none},
+                      StoredCase{"MappingNotMadeForIt", AllocationKind::vmm, false,
+                                 Carriage::device_bounced, Cause::storage_not_attached},
+                      StoredCase{"Import", AllocationKind::ipc_import, true, Carriage::staged,
+                                 Cause::memory_kind_ipc_import},
+                      StoredCase{"Managed", AllocationKind::managed, true, Carriage::staged,
+                                 Cause::memory_kind_managed}),
+    [](const auto& tested) { return std::string(tested.param.name); });
+
 // --- kernels ---------------------------------------------------------------------------------
 
 struct MappedCase {

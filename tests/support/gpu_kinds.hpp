@@ -70,6 +70,7 @@ class GpuKinds {
     cuda::CUmemAllocationProp properties{};
     properties.type = cuda::memory_allocation_pinned;
     properties.location = {cuda::memory_location_device, static_cast<int>(gpu)};
+    properties.allocation_flags[1] = rdma_capable ? 1 : 0;
     cuda::CUmemGenericAllocationHandle handle = 0;
     EXPECT_EQ(api_.mem_create(&handle, length_bytes, &properties, 0), cuda::success);
     EXPECT_EQ(api_.mem_map(at.value, length_bytes, 0, handle, 0), cuda::success);
@@ -131,6 +132,7 @@ class GpuKinds {
     return host_.ledger().arrivals(host_.bus().extent_of(end_of(at)), length).bytes;
   }
 
+  bool rdma_capable = true;  ///< of mappings: made so that other devices may reach them
   static constexpr std::uint64_t slab = 2u << 20;
 
  private:
