@@ -15,7 +15,7 @@ out=${OUT:-$PWD/on-gpu-results}
 budget=${NOBOUNCE_BUDGET_S:-470}
 steps=" ${NOBOUNCE_STEPS:-facts conformance device check copy bench loaders peer} "
 mkdir -p "$out"
-work=$(mktemp -d "${NOBOUNCE_WORK:-/var/tmp}/nobounce-gpu-XXXXXX")
+work=$(mktemp -d "${NOBOUNCE_WORK:-/var/tmp}/nobounce-gpu-XXXXXX" || mktemp -d)
 cases=$work/cases
 files=$work/files
 mkdir -p "$cases" "$files"
