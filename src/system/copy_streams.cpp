@@ -21,7 +21,7 @@ Result<CopyStream*> CopyStreams::find(const CopyLane& lane) {
   if (!peer.ok()) return peer.error();
   Cuda& cuda = contexts_.table();
   const ContextGuard guard(cuda, *context);
-  if (reopen != nullptr) close(*reopen);
+  if (reopen != nullptr) close(*reopen, guard);
   cuda::CUstream stream = nullptr;
   const auto code = cuda.stream_create(&stream, cuda::stream_non_blocking);
   if (code != success) return cuda_error(cuda, code, "create a stream for copies");
@@ -57,8 +57,12 @@ Result<CopyInFlight> CopyStreams::start(const CopyLane& lane, const CopyEnds& en
                                     on.stream);
       break;
     case CopyKind::to_peer:
-      code = cuda.memcpy_peer_async(ends.gpu_target.value, on.peer_context, ends.gpu_source.value,
-                                    on.context, length_bytes, on.stream);
+      // The driver dies of a peer's context that is gone (seen with driver 580).
+      code =
+          ContextGuard(cuda, on.peer_context).alive()
+              ? cuda.memcpy_peer_async(ends.gpu_target.value, on.peer_context,
+                                       ends.gpu_source.value, on.context, length_bytes, on.stream)
+              : cuda::error_context_is_destroyed;
       break;
   }
   if (code != success) {
@@ -101,8 +105,12 @@ Landing CopyStreams::look(CopyInFlight& copy, std::optional<Error>& error) {
   return Landing::failed;
 }
 
-void CopyStreams::close(CopyStream& stream) {
+void CopyStreams::close(CopyStream& stream, const ContextGuard& guard) {
   Cuda& cuda = contexts_.table();
+  if (!guard.alive()) {
+    stream.free_events.clear();
+    stream.stream = nullptr;
+  }
   for (const cuda::CUevent event : stream.free_events) (void)cuda.event_destroy(event);
   stream.free_events.clear();
   if (stream.stream != nullptr) (void)cuda.stream_destroy(stream.stream);
@@ -117,7 +125,7 @@ bool CopyStreams::release() {
       continue;
     }
     const ContextGuard guard(contexts_.table(), stream->context);
-    close(*stream);
+    close(*stream, guard);
   }
   return all;
 }

@@ -65,7 +65,7 @@ class CopyStreams {
 
  private:
   [[nodiscard]] Result<CopyStream*> find(const CopyLane& lane);
-  void close(CopyStream& stream);
+  void close(CopyStream& stream, const ContextGuard& guard);
 
   CudaContexts& contexts_;
   std::vector<std::unique_ptr<CopyStream>> streams_;

@@ -24,6 +24,17 @@ class ContextGuard {
   ContextGuard(const ContextGuard&) = delete;
   ContextGuard& operator=(const ContextGuard&) = delete;
   [[nodiscard]] cuda::CUresult status() const { return status_; }
+  /// Whether the context still is: somebody may have reset its device. What was made in a context
+  /// went with it, and the driver dies of a destroyed stream or event (seen with driver 580), so
+  /// nothing of it may be touched then. Asked by making an event: that needs a context and disturbs
+  /// no stream, not even one that is being captured.
+  [[nodiscard]] bool alive() const {
+    if (status_ != cuda::success) return false;
+    cuda::CUevent event = nullptr;
+    const cuda::CUresult code = cuda_->event_create(&event, cuda::event_disable_timing);
+    if (code == cuda::success) (void)cuda_->event_destroy(event);
+    return code != cuda::error_context_is_destroyed && code != cuda::error_invalid_context;
+  }
 
  private:
   Cuda* cuda_;

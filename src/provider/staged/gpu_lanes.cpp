@@ -46,7 +46,7 @@ Result<Lane*> GpuLanes::find(std::uint32_t gpu, Direction direction) {
   if (!context.ok()) return context.error();
   system::Cuda& cuda = contexts_->table();
   const system::ContextGuard guard(cuda, *context);
-  if (reopen != nullptr) close(*reopen);
+  if (reopen != nullptr) close(*reopen, guard);
   system::cuda::CUstream stream = nullptr;
   const auto code = cuda.stream_create(&stream, system::cuda::stream_non_blocking);
   if (code != success) return system::cuda_error(cuda, code, "create a stream for staging");
@@ -127,8 +127,12 @@ Landing GpuLanes::look(CopyInFlight& copy, std::optional<Error>& error) {
   return Landing::failed;
 }
 
-void GpuLanes::close(Lane& lane) {
+void GpuLanes::close(Lane& lane, const system::ContextGuard& guard) {
   system::Cuda& cuda = contexts_->table();
+  if (!guard.alive()) {
+    lane.free_events.clear();
+    lane.stream = nullptr;
+  }
   for (const system::cuda::CUevent event : lane.free_events) (void)cuda.event_destroy(event);
   lane.free_events.clear();
   if (lane.stream != nullptr) (void)cuda.stream_destroy(lane.stream);
@@ -143,7 +147,7 @@ bool GpuLanes::release() {
       continue;
     }
     const system::ContextGuard guard(contexts_->table(), lane->context);
-    close(*lane);
+    close(*lane, guard);
   }
   return all;
 }

@@ -60,7 +60,7 @@ class GpuLanes {
 
  private:
   [[nodiscard]] Result<CopyInFlight> launched(Lane& lane, system::cuda::CUresult code);
-  void close(Lane& lane);
+  void close(Lane& lane, const system::ContextGuard& guard);
 
   system::Host& host_;
   system::CudaContexts* contexts_;
