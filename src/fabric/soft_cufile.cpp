@@ -60,7 +60,7 @@ int SoftCufile::open_locked() {
   if (!config.ok()) return cufile::error_internal;
   const bool may_stage =
       config->allow_compat() || config->force_compat() || parts_.faults.compat_in_silence;
-  if (!parts_.module.loaded() && !may_stage) return cufile::error_nvfs_setup;
+  if (!parts_.module.loaded() && !may_stage) return cufile::error_driver_not_initialized;
   config_ = std::move(*config);
   statistics_.reset(has_statistics() ? config_.stats_level : 0);
   if (staged_level_) statistics_.set_level(*staged_level_);
@@ -75,10 +75,7 @@ cufile::CUfileError_t SoftCufile::driver_open() {
     ++use_count_;
     return cufile_answer(cufile::success);
   }
-  const int code = open_locked();
-  // Asked outright, the library tells no more than that its driver is not initialised.
-  return cufile_answer(code == cufile::error_nvfs_setup ? cufile::error_driver_not_initialized
-                                                        : code);
+  return cufile_answer(open_locked());
 }
 
 cufile::CUfileError_t SoftCufile::driver_close() {
@@ -230,6 +227,7 @@ cufile::CUfileError_t SoftCufile::buf_deregister(const void* base) {
   std::shared_ptr<CufileRegistration> buffer;  // unmapped after the lock, or by the last request
   const std::lock_guard lock(mutex_);
   if (use_count_ == 0) return cufile_answer(cufile::error_driver_closing);
+  if (base == nullptr) return cufile_answer(cufile::error_invalid_value);
   const auto at = buffers_.find(reinterpret_cast<std::uintptr_t>(base));
   if (at == buffers_.end()) {
     statistics_.count_buffer(false, false, false, 0, 0);

@@ -53,7 +53,10 @@ int SoftCufile::prepare(CUfileHandle_t handle, const void* base, std::size_t siz
   call.file = at->second;
   if (base == nullptr) return EINVAL;
   if (file_offset < 0) return cufile::error_invalid_value;
-  if (base_offset < 0) return cufile::error_internal;
+  if (base_offset < 0) {
+    const bool registered = buffers_.count(reinterpret_cast<std::uintptr_t>(base)) > 0;
+    return registered ? cufile::error_internal : EIO;
+  }
   if (!call.move.writing && call.file->access_mode == O_WRONLY) {
     return cufile::error_invalid_file_open_flag;
   }

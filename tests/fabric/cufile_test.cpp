@@ -314,7 +314,7 @@ std::vector<Broken> broken_machines() {
       {"dm", [](Machine& m) { m.drives[0].driver = "dm"; }, 5030},
       {"iommu translated", [](Machine& m) { m.kernel.iommu = IommuMode::translated; }, 5007},
       {"no udev", [](Machine& m) { m.udev = false; }, 5027, false},
-      {"module absent", [](Machine& m) { m.modules.nvidia_fs = false; }, 5033},
+      {"module absent", [](Machine& m) { m.modules.nvidia_fs = false; }, 5001},
   };
 }
 
@@ -503,6 +503,7 @@ TEST_F(RecordedAnswers, OfReadsWithWrongArguments) {
   expect_read_fails(rig.read(handle, loose, 4 * mebibyte + 1), EIO, "past an allocation");
   expect_read_fails(rig.read(handle, memory, block, -1), 5022, "negative file offset");
   expect_read_fails(rig.read(handle, memory, block, 0, -1), 5030, "negative buffer offset");
+  expect_read_fails(rig.read(handle, loose, block, 0, -1), EIO, "the same, not registered");
   rig.table().handle_deregister(handle);
   expect_read_fails(rig.read(handle, memory, block), 5027, "deregistered handle");
 }
@@ -554,6 +555,7 @@ TEST_F(RecordedAnswers, OfBufferRegistration) {
   ASSERT_TRUE(rig.allocations->add_host(&rig, block, AllocationKind::managed));
   EXPECT_EQ(rig.table().buf_register(&rig, block, 0).err, 5013);
   EXPECT_EQ(rig.table().buf_deregister(CufileRig::as_pointer(fresh)).err, 5024);
+  EXPECT_EQ(rig.table().buf_deregister(nullptr).err, 5022);
   EXPECT_EQ(rig.table().buf_deregister(CufileRig::as_pointer(memory)).err, 0);
   EXPECT_EQ(rig.bus->bar1_used_bytes(0), mebibyte);
 }
