@@ -225,7 +225,8 @@ void add_cuda_kinds(Catalogue& all) {
   all.add("kinds.mapping.units", wrong_units);
   all.add("kinds.mapping.life", life_of_a_mapping);
   all.add("kinds.mapping.wrong", wrong_mappings);
-  all.add("kinds.mapping.copies", copies_across_mappings);
+  // In a process of its own: what another sequence leaves mapped would be its answer.
+  all.add("kinds.mapping.copies", copies_across_mappings, {Start::alone});
   all.add("kinds.pool", pools);
   all.add("kinds.export", exports);
   all.add("kinds.peer_access", access_of_a_peer, {.gpus = 2});
