@@ -9,7 +9,7 @@ namespace nobounce::evidence {
 namespace {
 
 constexpr std::uint64_t sector_bytes = 512;
-constexpr std::uint64_t kibibyte = 1024;
+constexpr std::uint64_t kilobyte_bytes = 1024;
 constexpr std::size_t sectors_read_field = 2;
 constexpr std::size_t sectors_written_field = 6;
 
@@ -54,7 +54,7 @@ std::optional<std::uint64_t> page_cache_bytes(std::string_view meminfo) {
     if (line.substr(0, name.size()) != name) continue;
     line.remove_prefix(name.size());
     const auto kilobytes = take_number(line);
-    return kilobytes.has_value() ? scaled(*kilobytes, kibibyte) : std::nullopt;
+    return kilobytes.has_value() ? scaled(*kilobytes, kilobyte_bytes) : std::nullopt;
   }
   return std::nullopt;
 }
