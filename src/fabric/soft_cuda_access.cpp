@@ -46,10 +46,10 @@ bool SoftCuda::may_copy(std::uint32_t gpu, const GpuAllocation& allocation,
 CUresult SoftCuda::mem_get_access(unsigned long long* flags, const CUmemLocation* location,
                                   CUdeviceptr pointer) {
   if (!initialized_) return cuda::error_not_initialized;
-  if (flags == nullptr || location == nullptr || location->type != cuda::memory_location_device ||
-      gpu_of(location->id) == nullptr) {
+  if (flags == nullptr || location == nullptr || location->type != cuda::memory_location_device) {
     return cuda::error_invalid_value;
   }
+  if (gpu_of(location->id) == nullptr) return cuda::error_invalid_device;
   const auto allocation = allocations_.find(DevicePointer{pointer});
   if (!allocation || allocation->internal) return cuda::error_invalid_value;
   const std::uint32_t gpu = visible_[static_cast<std::size_t>(location->id)];

@@ -26,7 +26,7 @@ CUresult SoftCuda::mem_get_allocation_granularity(std::size_t* bytes,
       option > cuda::granularity_recommended) {
     return cuda::error_invalid_value;
   }
-  if (gpu_of(properties->location.id) == nullptr) return cuda::error_invalid_device;
+  // Whether there is such a device, or any memory of that kind, the real one does not look at.
   *bytes = granularity_bytes;
   return cuda::success;
 }
@@ -93,8 +93,8 @@ CUresult SoftCuda::mem_address_reserve(CUdeviceptr* pointer, std::size_t bytes,
   if (pointer == nullptr || flags != 0 || !whole(bytes) || (alignment & (alignment - 1)) != 0) {
     return cuda::error_invalid_value;
   }
-  if (bytes > most_bytes || alignment > granularity_bytes) return cuda::error_out_of_memory;
-  const auto base = allocations_.reserve_addresses(bytes);
+  if (bytes > most_bytes) return cuda::error_out_of_memory;
+  const auto base = allocations_.reserve_addresses(bytes, alignment);
   if (!base) return cuda::error_out_of_memory;
   const std::lock_guard lock(mutex_);
   reservations_[base->value] = bytes;

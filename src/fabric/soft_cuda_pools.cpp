@@ -25,7 +25,11 @@ CUresult SoftCuda::allocate_from(const Pool& pool, CUdeviceptr* pointer, std::si
                                  CUstream stream) {
   StreamEntry entry;
   if (const CUresult code = stream_of(stream, entry); code != cuda::success) return code;
-  if (pointer == nullptr || bytes == 0) return cuda::error_invalid_value;
+  if (pointer == nullptr) return cuda::error_invalid_value;
+  if (bytes == 0) {  // nothing for nothing; mem_free_async takes it back
+    *pointer = 0;
+    return cuda::success;
+  }
   const auto base =
       allocations_.allocate_pooled(pool.gpu, bytes, reinterpret_cast<std::uintptr_t>(&pool));
   if (!base) return cuda::error_out_of_memory;
@@ -52,6 +56,7 @@ CUresult SoftCuda::mem_alloc_from_pool_async(CUdeviceptr* pointer, std::size_t b
 CUresult SoftCuda::mem_free_async(CUdeviceptr pointer, CUstream stream) {
   StreamEntry entry;
   if (const CUresult code = stream_of(stream, entry); code != cuda::success) return code;
+  if (pointer == 0) return cuda::success;
   const auto allocation = allocations_.find(DevicePointer{pointer});
   const bool ours =
       allocation && !allocation->internal && allocation->base.value == pointer &&
@@ -94,6 +99,8 @@ CUresult SoftCuda::mem_pool_set_access(CUmemoryPool pool, const CUmemAccessDesc*
     }
     const std::uint32_t gpu = visible_[static_cast<std::size_t>(wanted.location.id)];
     const bool own = gpu == known->gpu;
+    // So the real one says of the pool's own device; a peer's reading has not been asked.
+    if (own && wanted.flags == cuda::memory_access_read) return cuda::error_not_supported;
     // A device cannot lose the memory of its own pool, nor gain that of a GPU it cannot reach.
     if (own ? wanted.flags != cuda::memory_access_read_write
             : wanted.flags != cuda::memory_access_none && !peers_possible(gpu, known->gpu)) {

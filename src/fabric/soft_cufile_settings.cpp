@@ -63,7 +63,9 @@ cufile::CUfileError_t SoftCufile::set_parameter_bool(int parameter, bool value) 
     return cufile_answer(cufile::error_invalid_value);
   }
   const std::lock_guard lock(mutex_);
-  // Accepted while the driver is open, too: the next opening goes by it.
+  // While the driver is open a switch can be turned off, for the next opening, but not on: the rule
+  // that all answers of live machines fit, which asked of two switches only.
+  if (use_count_ > 0 && value) return cufile_answer(cufile::error_driver_already_open);
   staged_bools_[static_cast<std::size_t>(parameter)] = value;
   return cufile_answer(cufile::success);
 }

@@ -1,6 +1,7 @@
 // Allocations of GPU memory by first fit, and the host ranges that CUDA knows.
 #include "fabric/soft_gpu.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -21,15 +22,15 @@ inline std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
-/// First fit in [0, limit) between occupied ranges (begin -> length); nothing where no gap is long
-/// enough.
+/// First fit in [0, limit) between occupied ranges (begin -> length), at a multiple of `alignment`;
+/// nothing where no gap is long enough.
 inline std::optional<std::uint64_t> first_fit(
     const std::map<std::uint64_t, std::uint64_t>& occupied, std::uint64_t length,
-    std::uint64_t limit) {
+    std::uint64_t limit, std::uint64_t alignment = 1) {
   std::uint64_t at = 0;
   for (const auto& [begin, taken] : occupied) {
-    if (begin - at >= length) break;
-    at = begin + taken;
+    if (begin >= at && begin - at >= length) break;
+    at = round_up(begin + taken, alignment);
   }
   if (length > limit || at > limit - length) return std::nullopt;
   return at;
@@ -54,6 +55,16 @@ class Arena {
     return slab;
   }
 
+  /// Whole slabs at a multiple of `alignment`.
+  std::optional<std::uint64_t> take_slabs(std::uint64_t length, std::uint64_t alignment = 1) {
+    const auto at = first_fit(taken_, length, size_bytes_, alignment);
+    if (at) {
+      taken_.emplace(*at, length);
+      used_bytes_ += length;
+    }
+    return at;
+  }
+
   /// Answers the range of whole slabs that became free, if any.
   std::pair<std::uint64_t, std::uint64_t> free(std::uint64_t offset) {
     const std::uint64_t begin = offset / slab_bytes * slab_bytes;
@@ -72,15 +83,6 @@ class Arena {
   [[nodiscard]] std::uint64_t used_bytes() const { return used_bytes_; }
 
  private:
-  std::optional<std::uint64_t> take_slabs(std::uint64_t length) {
-    const auto at = first_fit(taken_, length, size_bytes_);
-    if (at) {
-      taken_.emplace(*at, length);
-      used_bytes_ += length;
-    }
-    return at;
-  }
-
   std::uint64_t size_bytes_;
   std::uint64_t used_bytes_ = 0;
   std::map<std::uint64_t, std::uint64_t> taken_;
@@ -204,10 +206,15 @@ std::optional<GpuAllocation> GpuAllocations::find(DevicePointer address) const {
   return holder && !holder->hidden ? holder : std::nullopt;
 }
 
-std::optional<DevicePointer> GpuAllocations::reserve_addresses(std::uint64_t length_bytes) {
+std::optional<DevicePointer> GpuAllocations::reserve_addresses(std::uint64_t length_bytes,
+                                                               std::uint64_t alignment) {
+  // The window itself is aligned to more than anybody asks for.
+  if (alignment > 1 && state_->bus.device_window().value % alignment != 0) return std::nullopt;
   const std::unique_lock lock(state_->mutex);
   // Whole slabs, so that a small range does not share one.
-  const auto at = state_->window.allocate(gpu_arena::round_up(length_bytes, gpu_arena::slab_bytes));
+  const auto at =
+      state_->window.take_slabs(gpu_arena::round_up(length_bytes, gpu_arena::slab_bytes),
+                                std::max<std::uint64_t>(alignment, 1));
   if (!at) return std::nullopt;
   return state_->bus.device_window().plus(*at);
 }

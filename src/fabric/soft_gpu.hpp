@@ -55,7 +55,8 @@ class GpuAllocations {
   [[nodiscard]] std::optional<GpuAllocation> find(DevicePointer address) const;
 
   /// Device addresses that stand for nothing yet, aligned to 2 MiB; nothing where they run out.
-  [[nodiscard]] std::optional<DevicePointer> reserve_addresses(std::uint64_t length_bytes);
+  [[nodiscard]] std::optional<DevicePointer> reserve_addresses(std::uint64_t length_bytes,
+                                                               std::uint64_t alignment = 1);
   void release_addresses(DevicePointer base);
   /// Lets reserved addresses stand for memory, on the bus too.
   void add_mapping(const GpuAllocation& mapping);

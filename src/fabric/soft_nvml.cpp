@@ -226,8 +226,13 @@ nvml::nvmlReturn_t SoftNvml::device_get_p2p_status(nvmlDevice_t first, nvmlDevic
   if (const auto code = find(first, a); code != nvml::success) return code;
   if (const auto code = find(second, b); code != nvml::success) return code;
   if (status == nullptr) return nvml::error_invalid_argument;
-  *status = nvml::p2p_status_ok;  // with itself, and of capabilities that do not exist
-  if (a == b) return nvml::success;
+  *status = nvml::p2p_status_ok;  // of capabilities that do not exist
+  if (a == b) {
+    if (capability >= nvml::p2p_caps_read && capability <= p2p_caps_pci) {
+      *status = nvml::p2p_status_not_supported;
+    }
+    return nvml::success;
+  }
   bool joined = false;
   for (unsigned link = 0; link < nvlinks_max; ++link) joined = joined || remote_of(a, link) == b;
   const PeerStatus own = gpus()[a].peer_status;

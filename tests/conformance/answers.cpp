@@ -36,8 +36,22 @@ std::string text_or_empty(const core::Json& object, std::string_view key) {
   return member != nullptr && member->as_text() != nullptr ? *member->as_text() : std::string();
 }
 
-/// Explanations by name, in order.
-std::vector<std::pair<std::string, std::string>> explanations_in(std::string_view text) {
+/// Takes ` [KEY=VALUE]` off a name's end; whether the machine has that fact, or there is no such
+/// end.
+bool is_of(std::string& name, const std::map<std::string, std::string>& facts) {
+  const std::size_t open = name.find(" [");
+  if (open == std::string::npos) return true;
+  const std::string fact = name.substr(open + 2, name.size() - open - 3);
+  name.resize(open);
+  const std::size_t equals = fact.find('=');
+  const auto found = facts.find(fact.substr(0, equals));
+  return found != facts.end() && equals != std::string::npos &&
+         found->second == fact.substr(equals + 1);
+}
+
+/// Explanations by name, in order, of a machine with these facts.
+std::vector<std::pair<std::string, std::string>> explanations_in(
+    std::string_view text, const std::map<std::string, std::string>& facts) {
   std::vector<std::pair<std::string, std::string>> rows;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -45,7 +59,8 @@ std::vector<std::pair<std::string, std::string>> explanations_in(std::string_vie
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::size_t colon = line.find(": ");
     if (line.empty() || line.front() == '#' || colon == std::string_view::npos) continue;
-    rows.emplace_back(line.substr(0, colon), line.substr(colon + 2));
+    std::string name(line.substr(0, colon));
+    if (is_of(name, facts)) rows.emplace_back(std::move(name), line.substr(colon + 2));
   }
   return rows;
 }
@@ -142,7 +157,7 @@ std::size_t Comparison::unexplained() const {
 
 Comparison compare(const Answers& live, const Answers& soft, std::string_view explained) {
   Comparison result;
-  const auto explanations = explanations_in(explained);
+  const auto explanations = explanations_in(explained, live.facts);
   std::set<std::string> used;
   std::map<std::string, const Answer*> of_soft;
   for (const Answer& answer : soft.sequences) of_soft[answer.name] = &answer;

@@ -44,7 +44,8 @@ struct Comparison {
   [[nodiscard]] std::size_t unexplained() const;
 };
 
-/// `explained`: lines `NAME: why`; `#` starts a comment. A NAME may end in `*`.
+/// `explained`: lines `NAME: why`; `#` starts a comment. A NAME may end in `*`. `NAME [KEY=VALUE]`
+/// is for live answers with that fact alone.
 [[nodiscard]] Comparison compare(const Answers& live, const Answers& soft,
                                  std::string_view explained);
 [[nodiscard]] std::string to_text(const Comparison& comparison);

@@ -69,6 +69,19 @@ TEST(ConformanceComparison, AnExplanationNamesItsSequencesAndGoesStale) {
   EXPECT_EQ(stale.stale, std::vector<std::string>{"b"});
 }
 
+TEST(ConformanceComparison, AnExplanationMayBeOfOneMachineAlone) {
+  Answers soft = three();
+  soft.sequences[0].lines[0] = "cuInit = 3";
+  EXPECT_EQ(compare(three(), soft, "a.one [driver=580.1]: known\n").unexplained(), 0u);
+  for (const char* other : {"a.one [driver=570]", "a.one [gpus=1]", "a.one [driver]", "a.one []"}) {
+    const Comparison comparison = compare(three(), soft, std::string(other) + ": known\n");
+    EXPECT_EQ(comparison.unexplained(), 1u) << other;
+    EXPECT_TRUE(comparison.stale.empty()) << "not of this machine: " << other;
+  }
+  const Comparison stale = compare(three(), soft, "a.*: known\nb [driver=580.1]: not so\n");
+  EXPECT_EQ(stale.stale, std::vector<std::string>{"b"});
+}
+
 TEST(ConformanceComparison, WhatOneSideSkippedIsNeitherEqualNorDifferent) {
   Answers live = three();
   live.sequences[1].skipped = "needs 2 GPUs, there is 1";

@@ -224,8 +224,8 @@ void access_of_a_peer(Run& run) {
 void add_cuda_kinds(Catalogue& all) {
   all.add("kinds.mapping.units", wrong_units);
   all.add("kinds.mapping.life", life_of_a_mapping);
-  all.add("kinds.mapping.wrong", wrong_mappings);
-  // In a process of its own: what another sequence leaves mapped would be its answer.
+  // In processes of their own: what the first leaves mapped answers others, on a live machine.
+  all.add("kinds.mapping.wrong", wrong_mappings, {Start::alone});
   all.add("kinds.mapping.copies", copies_across_mappings, {Start::alone});
   all.add("kinds.pool", pools);
   all.add("kinds.export", exports);

@@ -110,6 +110,25 @@ TEST_F(Kinds, MappingsAreMadeOfWholeUnits) {
   EXPECT_EQ(api_.mem_address_reserve(&pointer, 4096, 0, 0, 0), cuda::error_invalid_value);
 }
 
+TEST_F(Kinds, ReservationsAreAlignedAsWanted) {
+  const cuda::CUdeviceptr before = reserve(slab);
+  const std::size_t wanted = 64 * slab;
+  cuda::CUdeviceptr first = 0;
+  cuda::CUdeviceptr second = 0;
+  ASSERT_EQ(api_.mem_address_reserve(&first, slab, wanted, 0, 0), cuda::success);
+  ASSERT_EQ(api_.mem_address_reserve(&second, 65 * slab, wanted, 0, 0), cuda::success);
+  EXPECT_EQ(first % wanted, 0u);
+  EXPECT_EQ(second % wanted, 0u);
+  EXPECT_NE(first, before);
+  EXPECT_TRUE(second >= first + slab || first >= second + 65 * slab);
+  const cuda::CUdeviceptr between = reserve(slab);
+  EXPECT_TRUE(between != before && between != first);
+  EXPECT_TRUE(between < second || between >= second + 65 * slab);
+  EXPECT_EQ(api_.mem_address_reserve(&first, slab, 3 * slab, 0, 0), cuda::error_invalid_value);
+  EXPECT_EQ(api_.mem_address_free(second, 65 * slab), cuda::success);
+  EXPECT_EQ(api_.mem_address_free(first, slab), cuda::success);
+}
+
 TEST_F(Kinds, AReservationAloneIsNoPointer) {
   const cuda::CUdeviceptr reserved = reserve(4 * slab);
   unsigned type = 0;
@@ -282,6 +301,8 @@ TEST_F(Kinds, PoolsTellTheirPointersAndTheirAccess) {
   EXPECT_EQ(access(0), 3);
   EXPECT_EQ(access(1), 0);
   EXPECT_EQ(grant(0, 0), cuda::error_invalid_device) << "its own device cannot lose it";
+  EXPECT_EQ(grant(0, 1), cuda::error_not_supported) << "nor be left with reading";
+  EXPECT_EQ(access(0), 3);
   EXPECT_EQ(grant(0, 3), cuda::success);
   cuda::CUdeviceptr memory = 0;
   ASSERT_EQ(api_.mem_alloc_from_pool_async(&memory, slab, pool, nullptr), cuda::success);
@@ -317,6 +338,22 @@ TEST_F(Kinds, MemoryIsFreedInTheOrderOfItsStream) {
   ASSERT_EQ(api_.mem_get_info(&after, &total), cuda::success);
   EXPECT_EQ(after, before);
   EXPECT_EQ(api_.mem_free_async(rig_.allocate(slab), stream), cuda::success) << "of cuMemAlloc too";
+}
+
+TEST_F(Kinds, NothingIsAllocatedForNothing) {
+  cuda::CUdeviceptr memory = 99;
+  EXPECT_EQ(api_.mem_alloc_async(&memory, 0, nullptr), cuda::success);
+  EXPECT_EQ(api_.mem_free_async(memory, nullptr), cuda::success);
+  EXPECT_EQ(api_.mem_free_async(memory, nullptr), cuda::success);
+  EXPECT_EQ(api_.mem_free_async(512, nullptr), cuda::error_invalid_value);
+}
+
+TEST_F(Kinds, AccessOfADeviceThatIsNotThereIsNoneOfTheMappings) {
+  const cuda::CUdeviceptr base = mapped(slab);
+  unsigned long long flags = 99;
+  const cuda::CUmemLocation nowhere{cuda::memory_location_device, 9};
+  EXPECT_EQ(api_.mem_get_access(&flags, &nowhere, base), cuda::error_invalid_device);
+  EXPECT_EQ(flags, 99u);
 }
 
 TEST_F(Kinds, WhatCannotBeExportedIsNot) {

@@ -583,6 +583,9 @@ TEST_F(RecordedAnswers, OfStatisticsAndParameters) {
   EXPECT_EQ(rig.table().set_parameter_bool(1, false).err, 0) << "for the next opening";
   EXPECT_EQ(rig.table().get_parameter_bool(1, &value).err, 0);
   EXPECT_FALSE(value);
+  EXPECT_EQ(rig.table().set_parameter_bool(2, true).err, 5026) << "not on while it is open";
+  EXPECT_EQ(rig.table().get_parameter_bool(2, &value).err, 0);
+  EXPECT_FALSE(value);
   EXPECT_EQ(rig.table().get_parameter_bool(12, &value).err, 5022);
   EXPECT_EQ(rig.table().get_parameter_bool(1, nullptr).err, 5022);
   EXPECT_EQ(rig.table().get_bar_size_in_kb(0, &kilobytes).err, 0);
