@@ -134,7 +134,7 @@ TEST_P(ShownCommands, PrintWhatIsShown) {
 INSTANTIATE_TEST_SUITE_P(Documents, ShownCommands,
                          ::testing::Values("README.md", "docs/guide/quick-start.md",
                                            "docs/guide/receipts.md", "docs/guide/policies.md",
-                                           "docs/guide/verdicts.md",
+                                           "docs/guide/verdicts.md", "docs/guide/prove.md",
                                            "docs/guide/software-machine.md"),
                          [](const auto& tested) {
                            std::string name = std::filesystem::path(tested.param).stem();
