@@ -1,4 +1,5 @@
 // Copies of every kind: sizes, kinds of host memory, ends that are wrong, order.
+#include <algorithm>
 #include <cstring>
 
 #include "conformance/sequence.hpp"

@@ -1,6 +1,8 @@
 // GPU memory: sizes, wrong frees, ranges, running out of it, fills.
 #include "conformance/sequence.hpp"
 
+#include <algorithm>
+
 namespace nobounce::conformance {
 
 namespace {

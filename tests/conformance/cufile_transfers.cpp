@@ -2,6 +2,8 @@
 // arguments, and what the statistics say.
 #include "conformance/cufile_rig.hpp"
 
+#include <algorithm>
+
 namespace nobounce::conformance {
 
 namespace {

@@ -2,6 +2,8 @@
 // gave them on two H200.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cuda_rig.hpp"
 #include "fabric/ledger.hpp"
 

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <functional>
 
 #include "fabric/soft_cufile_config.hpp"
 #include "machine_rig.hpp"

@@ -1,5 +1,6 @@
 // The libcufile model under threads: requests of both paths, registrations and statistics at once.
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "machine_rig.hpp"

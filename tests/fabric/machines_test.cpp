@@ -1,5 +1,6 @@
 // The built-in machines: they parse, and each is what its name promises.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "machine_rig.hpp"

@@ -1,6 +1,8 @@
 // A file that is written appears whole or not at all, and keeps what the old one had.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>

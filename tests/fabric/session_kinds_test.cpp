@@ -2,6 +2,8 @@
 // kernel that dereferences the mapped pointer finds what the owner sees.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/gpu_kinds.hpp"
 
 namespace nobounce {

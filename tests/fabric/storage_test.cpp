@@ -2,6 +2,8 @@
 // demands.
 #include <sys/stat.h>
 
+#include <cstring>
+
 #include "machine_rig.hpp"
 
 namespace nobounce::fabric {
