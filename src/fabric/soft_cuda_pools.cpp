@@ -99,8 +99,8 @@ CUresult SoftCuda::mem_pool_set_access(CUmemoryPool pool, const CUmemAccessDesc*
     }
     const std::uint32_t gpu = visible_[static_cast<std::size_t>(wanted.location.id)];
     const bool own = gpu == known->gpu;
-    // So the real one says of the pool's own device; a peer's reading has not been asked.
-    if (own && wanted.flags == cuda::memory_access_read) return cuda::error_not_supported;
+    // Reading alone is not to be had, neither for the pool's own device nor for a peer.
+    if (wanted.flags == cuda::memory_access_read) return cuda::error_not_supported;
     // A device cannot lose the memory of its own pool, nor gain that of a GPU it cannot reach.
     if (own ? wanted.flags != cuda::memory_access_read_write
             : wanted.flags != cuda::memory_access_none && !peers_possible(gpu, known->gpu)) {

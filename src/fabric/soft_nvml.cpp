@@ -228,7 +228,11 @@ nvml::nvmlReturn_t SoftNvml::device_get_p2p_status(nvmlDevice_t first, nvmlDevic
   if (status == nullptr) return nvml::error_invalid_argument;
   *status = nvml::p2p_status_ok;  // of capabilities that do not exist
   if (a == b) {
-    if (capability >= nvml::p2p_caps_read && capability <= p2p_caps_pci) {
+    // With itself, as one H200 alone and two on NVLink answered: what its NVLinks can, and nothing
+    // by PCIe.
+    const bool linked = remote_of(a, 0).has_value();
+    if (capability == p2p_caps_pci ||
+        (!linked && capability >= nvml::p2p_caps_read && capability < p2p_caps_pci)) {
       *status = nvml::p2p_status_not_supported;
     }
     return nvml::success;

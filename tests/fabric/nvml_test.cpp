@@ -153,11 +153,12 @@ TEST_F(SoftNvmlTest, LinksAndPeerStatus) {
   EXPECT_EQ(status_of(0, 1, p2p_caps_pci), nvml::p2p_status_not_supported) << "NVLink alone";
   EXPECT_EQ(status_of(0, 1, p2p_caps_atomics), nvml::p2p_status_ok);
   EXPECT_EQ(status_of(0, 1, 4711), nvml::p2p_status_ok) << "of what does not exist";
-  EXPECT_EQ(status_of(0, 0, nvml::p2p_caps_nvlink), nvml::p2p_status_not_supported)
-      << "with itself";
+  EXPECT_EQ(status_of(0, 0, nvml::p2p_caps_nvlink), nvml::p2p_status_ok) << "with itself";
   EXPECT_EQ(status_of(0, 0, p2p_caps_pci), nvml::p2p_status_not_supported);
   EXPECT_EQ(status_of(0, 0, 4711), nvml::p2p_status_ok);
   make({});
+  EXPECT_EQ(status_of(0, 0, nvml::p2p_caps_nvlink), nvml::p2p_status_not_supported)
+      << "with itself, without NVLink";
   EXPECT_EQ(status_of(0, 1, p2p_caps_pci), nvml::p2p_status_ok);
   EXPECT_EQ(status_of(0, 1, p2p_caps_atomics), nvml::p2p_status_not_supported);
   EXPECT_EQ(field(0, nvml::field_nvlink_throughput_data_tx).nvmlReturn, nvml::error_not_supported);
