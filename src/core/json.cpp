@@ -175,6 +175,8 @@ class TreeBuilder {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view name, JsonOptions options) {
+  // Its versions word this one differently.
+  if (text.empty()) return error_at(text, name, 0, "unexpected end of input: nothing is there");
   // The library takes a NUL for the end of the document and would ignore what follows.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     return error_at(text, name, nul, "a NUL byte");

@@ -21,6 +21,29 @@ void* operator new(std::size_t length_bytes) {
   if (memory == nullptr) std::abort();
   return memory;
 }
+// All forms that anybody here may use, so that none falls back on the library's own.
+void* operator new(std::size_t length_bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(length_bytes);
+}
+void* operator new[](std::size_t length_bytes) {
+  return operator new(length_bytes);
+}
+void* operator new[](std::size_t length_bytes, const std::nothrow_t& nothrow) noexcept {
+  return operator new(length_bytes, nothrow);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
