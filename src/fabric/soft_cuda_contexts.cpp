@@ -136,7 +136,10 @@ CUresult SoftCuda::ctx_synchronize() {
   }
   code = engines_.synchronize_gpu(context->gpu);
   for (const auto& stream : streams) {
-    if (code == cuda::success) code = engines_.query(*stream);
+    if (code != cuda::success) break;
+    code = engines_.query(*stream);
+    // What another thread has put on the stream since is not what was waited for.
+    if (code == cuda::error_not_ready) code = cuda::success;
   }
   return code;
 }

@@ -62,6 +62,8 @@ BatchState::~BatchState() {
   if (session.forked()) return;
   cancel();
   (void)wait(0);
+  // As with a transfer: whoever ended the last one may not have left on_end() yet.
+  { const std::scoped_lock leaving(session.dispatcher->mutex()); }
   --session.handles;
 }
 

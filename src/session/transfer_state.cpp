@@ -77,6 +77,9 @@ TransferState_::~TransferState_() {
     cancel(Cause::session_cancelled);
     (void)wait(0);
   }
+  // Another thread may have seen it done a moment ago and still be on its way out of finish(),
+  // which it leaves under this lock.
+  { const std::scoped_lock leaving(session.dispatcher->mutex()); }
   --session.handles;
 }
 
