@@ -31,7 +31,8 @@ constexpr const char* usage =
     "  --compare       exit 0 only if both were asked something, and all of that is equal or "
     "explained\n"
     "  --unconfirmed   the functions of the tables that no equal sequence shows, one a line\n"
-    "  --check         asks the software machine: at least 200 sequences, and what --compare demands\n"
+    "  --check         asks the software machine: at least 200 sequences, and what --compare "
+    "demands\n"
     "                  for each --answers; without any it is asked twice and must answer alike\n";
 
 struct Arguments {
