@@ -17,8 +17,8 @@ inline constexpr nvmlReturn_t error_no_permission = 4;
 inline constexpr nvmlReturn_t error_not_found = 6;
 inline constexpr nvmlReturn_t error_function_not_found = 13;
 
-inline constexpr unsigned mig_enabled = 1;        // NVML_DEVICE_MIG_ENABLE
-inline constexpr int virtualization_none = 0;     // nvmlGpuVirtualizationMode_t
+inline constexpr unsigned mig_enabled = 1;     // NVML_DEVICE_MIG_ENABLE
+inline constexpr int virtualization_none = 0;  // nvmlGpuVirtualizationMode_t
 inline constexpr int virtualization_passthrough = 1;
 inline constexpr int virtualization_vgpu = 2;
 inline constexpr unsigned conf_compute_enabled = 1;  // NVML_CC_SYSTEM_FEATURE_ENABLED
@@ -60,7 +60,8 @@ union nvmlValue_t {
   signed long long sllVal;
 };
 
-/// scopeId of NVLink fields: all links together; else the number of one (nvml.h, NVML_FI_DEV_NVLINK_*).
+/// scopeId of NVLink fields: all links together; else the number of one (nvml.h,
+/// NVML_FI_DEV_NVLINK_*).
 inline constexpr unsigned scope_all_links = 0xffffffff;
 
 struct nvmlFieldValue_t {
