@@ -155,7 +155,8 @@ void judge_with_both(ProofRow& row, Says runtime, const Physical& physical, bool
     return;
   }
   if (runtime == Says::staged && physical.says == Says::direct) {
-    contradict(row, "the receipts say staged, but counters show that host memory carried next to nothing");
+    contradict(
+        row, "the receipts say staged, but counters show that host memory carried next to nothing");
     row.verdict = Verdict::unknown;
     return;
   }
