@@ -20,6 +20,9 @@ enum class ErrorOrigin : std::uint8_t {
   session,  ///< misuse or state of the session (closed, forked, deadline passed, cancelled); code
             ///< is 0
   fabric,   ///< the software machine itself refused; code is 0
+  verbs,    ///< code is an ibv_wc_status
+  nvme,     ///< code is the status field of a completion entry: type << 8 | status code
+  remote,   ///< the far side of a connection refused or failed; code is 0
 };
 
 [[nodiscard]] std::string_view to_string(ErrorOrigin origin);

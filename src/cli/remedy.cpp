@@ -56,6 +56,15 @@ Error with_remedy(Error error) {
     case ErrorOrigin::input:
       error.remedy = "nobounce --help; nobounce topo shows the devices there are";
       break;
+    case ErrorOrigin::verbs:
+      error.remedy = "nobounce check --member rdma shows the adapters and what they lack";
+      break;
+    case ErrorOrigin::nvme:
+      error.remedy = "the drive's own error log (nvme error-log) says more";
+      break;
+    case ErrorOrigin::remote:
+      error.remedy = "the log of nobounce serve on the far side says more";
+      break;
     case ErrorOrigin::session:
     case ErrorOrigin::fabric:
       error.remedy = "run it again; nobounce check shows what is missing";

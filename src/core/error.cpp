@@ -18,7 +18,8 @@ namespace {
 
 bool has_native_codes(ErrorOrigin origin) {
   return origin == ErrorOrigin::os || origin == ErrorOrigin::cuda || origin == ErrorOrigin::nvml ||
-         origin == ErrorOrigin::cufile;
+         origin == ErrorOrigin::cufile || origin == ErrorOrigin::verbs ||
+         origin == ErrorOrigin::nvme;
 }
 
 }  // namespace
@@ -39,6 +40,12 @@ std::string_view to_string(ErrorOrigin origin) {
       return "input";
     case ErrorOrigin::session:
       return "session";
+    case ErrorOrigin::verbs:
+      return "verbs";
+    case ErrorOrigin::nvme:
+      return "nvme";
+    case ErrorOrigin::remote:
+      return "remote";
     case ErrorOrigin::fabric:
       return "fabric";
   }

@@ -21,6 +21,10 @@
 
 namespace nobounce::system {
 
+class Verbs;    // system/verbs.hpp
+class Network;  // system/network.hpp
+class Pci;      // system/pci.hpp
+
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -81,6 +85,11 @@ class Host {
   [[nodiscard]] virtual Result<Cuda*> cuda() = 0;
   [[nodiscard]] virtual Result<Nvml*> nvml() = 0;
   [[nodiscard]] virtual Result<Cufile*> cufile() = 0;
+  /// RDMA verbs, TCP, and PCI functions that this process may own. A host that does not offer one
+  /// says so (origin os, ENOSYS).
+  [[nodiscard]] virtual Result<Verbs*> verbs();
+  [[nodiscard]] virtual Result<Network*> network();
+  [[nodiscard]] virtual Result<Pci*> pci();
 
   [[nodiscard]] virtual Files& files() = 0;
   [[nodiscard]] virtual Storage& storage() = 0;
