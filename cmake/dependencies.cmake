@@ -47,6 +47,8 @@ nobounce_need_header(NOBOUNCE_URING_INCLUDE liburing.h liburing-dev)
 nobounce_need_library(NOBOUNCE_URING_LIBRARY uring liburing-dev)
 nobounce_need_header(NOBOUNCE_XXHASH_INCLUDE xxhash.h libxxhash-dev)
 nobounce_need_library(NOBOUNCE_XXHASH_LIBRARY xxhash libxxhash-dev)
+nobounce_need_header(NOBOUNCE_SODIUM_INCLUDE sodium.h libsodium-dev)
+nobounce_need_library(NOBOUNCE_SODIUM_LIBRARY sodium libsodium-dev)
 
 if(NOBOUNCE_TESTS)
   find_package(GTest QUIET)

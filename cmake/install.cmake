@@ -30,7 +30,7 @@ set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/nobounce")
 install(EXPORT nobounce_targets NAMESPACE nobounce:: FILE nobounceTargets.cmake DESTINATION "${package_folder}")
 # What a program that links the library must link besides: nothing, where it is a shared one.
 set(NOBOUNCE_FIND_DEPENDENCIES "")
-set(NOBOUNCE_PC_LIBS "-luring -lxxhash -ldl -pthread")
+set(NOBOUNCE_PC_LIBS "-luring -lxxhash -lsodium -ldl -pthread")
 if(NOT NOBOUNCE_HEADER_ONLY_FMT)
   set(NOBOUNCE_PC_LIBS "-lfmt ${NOBOUNCE_PC_LIBS}")
 endif()

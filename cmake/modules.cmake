@@ -121,7 +121,8 @@ target_link_libraries(nobounce_library PUBLIC $<BUILD_INTERFACE:nobounce_setting
 if(NOT BUILD_SHARED_LIBS)
   target_link_libraries(nobounce_library PUBLIC
     $<INSTALL_INTERFACE:Threads::Threads>
-    $<INSTALL_INTERFACE:uring> $<INSTALL_INTERFACE:xxhash> $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
+    $<INSTALL_INTERFACE:uring> $<INSTALL_INTERFACE:xxhash> $<INSTALL_INTERFACE:sodium>
+    $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
   if(NOT NOBOUNCE_HEADER_ONLY_FMT)
     target_link_libraries(nobounce_library PUBLIC $<INSTALL_INTERFACE:fmt::fmt>)
   endif()

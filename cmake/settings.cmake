@@ -21,7 +21,7 @@ target_include_directories(nobounce_language INTERFACE "${PROJECT_SOURCE_DIR}/in
                                                        "${PROJECT_SOURCE_DIR}/src")
 target_include_directories(nobounce_language SYSTEM INTERFACE
   "${NOBOUNCE_CLI11_INCLUDE}" "${NOBOUNCE_JSON_INCLUDE}" "${NOBOUNCE_URING_INCLUDE}"
-  "${NOBOUNCE_XXHASH_INCLUDE}")
+  "${NOBOUNCE_XXHASH_INCLUDE}" "${NOBOUNCE_SODIUM_INCLUDE}")
 target_compile_definitions(nobounce_language INTERFACE NOBOUNCE_VERSION="${PROJECT_VERSION}" _GNU_SOURCE)
 target_compile_options(nobounce_language INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wfloat-conversion -Wvla
@@ -40,7 +40,7 @@ target_link_libraries(nobounce_language INTERFACE ${NOBOUNCE_FMT} Threads::Threa
 # What every object and every executable of ours is built with.
 add_library(nobounce_settings INTERFACE)
 target_link_libraries(nobounce_settings INTERFACE nobounce_language ${CMAKE_DL_LIBS}
-  "${NOBOUNCE_URING_LIBRARY}" "${NOBOUNCE_XXHASH_LIBRARY}")
+  "${NOBOUNCE_URING_LIBRARY}" "${NOBOUNCE_XXHASH_LIBRARY}" "${NOBOUNCE_SODIUM_LIBRARY}")
 
 if(NOBOUNCE_SANITIZE)
   string(REPLACE ";" "," sanitizers "${NOBOUNCE_SANITIZE}")

@@ -16,12 +16,14 @@
 #include "fabric/soft_gpu.hpp"
 #include "fabric/soft_gpu_engine.hpp"
 #include "fabric/soft_memory.hpp"
+#include "fabric/soft_network.hpp"
 #include "fabric/soft_nvml.hpp"
 #include "fabric/soft_process.hpp"
 #include "fabric/soft_random.hpp"
 #include "fabric/soft_storage.hpp"
 #include "fabric/soft_workers.hpp"
 #include "system/live_host.hpp"
+#include "system/network.hpp"
 
 namespace nobounce::fabric {
 
@@ -39,7 +41,13 @@ class SoftEntropy final : public system::Entropy {
 };
 
 /// Streams of one seed that do not disturb one another.
-enum class Draws : std::uint64_t { faults = 1, schedule = 2, engines = 3, entropy = 4 };
+enum class Draws : std::uint64_t {
+  faults = 1,
+  schedule = 2,
+  engines = 3,
+  entropy = 4,
+  network = 5
+};
 
 std::uint64_t seed_for(std::uint64_t seed, Draws draws) {
   SoftRandom mixer(seed * 8 + static_cast<std::uint64_t>(draws));
@@ -59,8 +67,7 @@ class SoftHostParts final : public SoftHost {
         options_(options),
         faults_(options.faults),
         fault_random_(seed_for(options.seed, Draws::faults)),
-        engine_random_(seed_for(options.seed, Draws::engines)),
-        entropy_(seed_for(options.seed, Draws::entropy)) {}
+        engine_random_(seed_for(options.seed, Draws::engines)) {}
 
   Status build();
 
@@ -88,7 +95,8 @@ class SoftHostParts final : public SoftHost {
   system::Environment& environment() override { return *environment_; }
   system::Process& process() override { return *process_; }
   system::Clock& clock() override { return *clock_; }
-  system::Entropy& entropy() override { return entropy_; }
+  system::Entropy& entropy() override { return *entropy_; }
+  Result<system::Network*> network() override { return network_.get(); }
 
   const Machine& machine() const override { return machine_; }
   Bus& bus() override { return *bus_; }
@@ -121,10 +129,11 @@ class SoftHostParts final : public SoftHost {
   SoftFaults faults_;
   SoftRandom fault_random_;
   SoftRandom engine_random_;
-  SoftEntropy entropy_;
+  std::unique_ptr<system::Entropy> entropy_;
   SoftClock* virtual_clock_ = nullptr;  ///< clock_ of a deterministic machine
   std::unique_ptr<system::Clock> clock_;
   std::unique_ptr<Bus> bus_;
+  std::unique_ptr<system::Network> network_;
   std::unique_ptr<SoftWorkers> workers_;
   std::unique_ptr<GpuAllocations> allocations_;
   std::unique_ptr<system::Environment> environment_;
@@ -153,9 +162,13 @@ Status SoftHostParts::build() {
     };
     workers_ = make_deterministic_workers(*clock, seed_for(options_.seed, Draws::schedule));
     clock_ = std::move(clock);
+    entropy_ = std::make_unique<SoftEntropy>(seed_for(options_.seed, Draws::entropy));
+    network_ = make_in_process_network(seed_for(options_.seed, Draws::network));
   } else {
     clock_ = system::make_live_clock();
     workers_ = make_threaded_soft_workers(*clock_);
+    entropy_ = system::make_live_entropy();  // what other processes must not guess
+    network_ = system::make_live_network();  // of the local machine: other processes are real
   }
   Result<std::unique_ptr<Bus>> bus = Bus::create(machine_, std::move(bus_options));
   if (!bus.ok()) return std::move(bus).error();

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "system/network.hpp"
+
 namespace nobounce::system {
 namespace {
 
@@ -164,6 +166,47 @@ class CountedStorage final : public Storage {
   Storage& inner_;
 };
 
+/// What goes over the network was touched by the CPU, once at each end.
+class CountedNetwork final : public Network {
+ public:
+  CountedNetwork(Tally& tally, Network& inner) : tally_(tally), inner_(inner) {}
+
+  Result<SocketHandle> listen(const SocketAddress& at, int backlog) override {
+    return inner_.listen(at, backlog);
+  }
+  Result<SocketHandle> connect(const SocketAddress& to) override { return inner_.connect(to); }
+  Result<bool> connected(SocketHandle socket) override { return inner_.connected(socket); }
+  Result<std::optional<SocketHandle>> accept(SocketHandle listener) override {
+    return inner_.accept(listener);
+  }
+  Result<SocketAddress> own_address(SocketHandle socket) override {
+    return inner_.own_address(socket);
+  }
+  Result<SocketAddress> peer_address(SocketHandle socket) override {
+    return inner_.peer_address(socket);
+  }
+  Result<Received> read(SocketHandle socket, std::span<std::byte> target) override {
+    Result<Received> result = inner_.read(socket, target);
+    if (result.ok()) tally_.cpu_copy(result->length_bytes);
+    return result;
+  }
+  Result<std::size_t> write(SocketHandle socket, std::span<const std::byte> source) override {
+    Result<std::size_t> result = inner_.write(socket, source);
+    if (result.ok()) tally_.cpu_copy(*result);
+    return result;
+  }
+  void close(SocketHandle socket) override { inner_.close(socket); }
+  Result<SocketHandle> make_waker() override { return inner_.make_waker(); }
+  void wake(SocketHandle waker) override { inner_.wake(waker); }
+  bool wait(std::span<const Watch> watched, std::uint64_t timeout_ns) override {
+    return inner_.wait(watched, timeout_ns);
+  }
+
+ private:
+  Tally& tally_;
+  Network& inner_;
+};
+
 class WrappingCountedHost final : public CountedHost {
  public:
   explicit WrappingCountedHost(Host& inner) : inner_(inner) {}
@@ -182,6 +225,7 @@ class WrappingCountedHost final : public CountedHost {
   Process& process() override { return inner_.process(); }
   Clock& clock() override { return inner_.clock(); }
   Entropy& entropy() override { return inner_.entropy(); }
+  Result<Network*> network() override { return table(inner_.network(), network_); }
 
   SeamCounts counts() const override {
     return {.calls = tally_.calls.load(std::memory_order_relaxed),
@@ -203,6 +247,7 @@ class WrappingCountedHost final : public CountedHost {
   std::mutex wrapping_;
   std::optional<CountedCuda> cuda_;
   std::optional<CountedCufile> cufile_;
+  std::optional<CountedNetwork> network_;
   CountedStorage storage_{tally_, inner_.storage()};
   CountedMemory memory_{tally_, inner_.memory()};
 };

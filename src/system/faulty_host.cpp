@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "system/fault_counter.hpp"
+#include "system/faulty_network.hpp"
 #include "system/faulty_parts.hpp"
 #include "system/faulty_storage.hpp"
 #include "system/faulty_tables.hpp"
@@ -33,6 +34,7 @@ class WrappingFaultyHost final : public FaultyHost {
   Process& process() override { return inner_.process(); }
   Clock& clock() override { return inner_.clock(); }
   Entropy& entropy() override { return inner_.entropy(); }
+  Result<Network*> network() override { return table("host.network", &Host::network, network_); }
 
   std::uint64_t calls() const override { return counter_.calls(); }
   std::string failed_call() const override { return counter_.failed_call(); }
@@ -55,6 +57,7 @@ class WrappingFaultyHost final : public FaultyHost {
   std::optional<FaultyCuda> cuda_;
   std::optional<FaultyNvml> nvml_;
   std::optional<FaultyCufile> cufile_;
+  std::optional<FaultyNetwork> network_;
   FaultyFiles files_{counter_, inner_.files()};
   FaultyStorage storage_{counter_, inner_.storage()};
   FaultyMemory memory_{counter_, inner_.memory()};

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "system/live_parts.hpp"
+#include "system/live_host.hpp"
 
 namespace nobounce::system {
 namespace {

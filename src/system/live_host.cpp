@@ -12,6 +12,7 @@
 #include "system/live_library.hpp"
 #include "system/live_nvml.hpp"
 #include "system/live_parts.hpp"
+#include "system/network.hpp"
 
 namespace nobounce::system {
 namespace {
@@ -77,6 +78,7 @@ class LiveHost final : public Host {
   Process& process() override { return *process_; }
   Clock& clock() override { return *clock_; }
   Entropy& entropy() override { return *entropy_; }
+  Result<Network*> network() override { return network_.get(); }
 
  private:
   LazyTable<Cuda, LiveCuda> cuda_;
@@ -90,6 +92,7 @@ class LiveHost final : public Host {
   std::unique_ptr<Environment> environment_ = make_live_environment();
   std::unique_ptr<Process> process_ = make_live_process();
   std::unique_ptr<Entropy> entropy_ = make_live_entropy();
+  std::unique_ptr<Network> network_ = make_live_network();
   std::unique_ptr<Workers> workers_ = make_threaded_workers(*clock_);  // last: stopped first
 };
 

@@ -25,5 +25,7 @@ struct LiveOptions {
 [[nodiscard]] std::unique_ptr<Workers> make_threaded_workers(Clock& clock);
 [[nodiscard]] std::unique_ptr<Clock> make_live_clock();
 [[nodiscard]] std::unique_ptr<Counters> make_live_counters();
+[[nodiscard]] std::unique_ptr<Network> make_live_network();
+[[nodiscard]] std::unique_ptr<Entropy> make_live_entropy();
 
 }  // namespace nobounce::system

@@ -10,6 +10,5 @@ namespace nobounce::system {
 /// Host memory; asks `host` for CUDA when memory is to be pinned. `host` must outlive it.
 [[nodiscard]] std::unique_ptr<Memory> make_live_memory(Host& host);
 [[nodiscard]] std::unique_ptr<Environment> make_live_environment();
-[[nodiscard]] std::unique_ptr<Entropy> make_live_entropy();
 
 }  // namespace nobounce::system

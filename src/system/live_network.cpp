@@ -1,0 +1,236 @@
+// The network of the kernel: non-blocking TCP sockets, poll, and an eventfd to end a wait.
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "system/descriptor.hpp"
+#include "system/live_host.hpp"
+#include "system/network.hpp"
+
+namespace nobounce::system {
+namespace {
+
+// A peer whose machine is gone is noticed after about ten seconds of silence.
+constexpr int keepalive_idle_seconds = 4;
+constexpr int keepalive_interval_seconds = 2;
+constexpr int keepalive_probes = 3;
+constexpr unsigned unacknowledged_ms = 10'000;
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Result<Addresses> resolve(const SocketAddress& address, int flags, const std::string& attempted) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(address.port);
+  const int code = ::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found);
+  if (code == 0) return Addresses(found);
+  if (code == EAI_SYSTEM) return os_error(errno, attempted, Cause::remote_unreachable);
+  return Error{.origin = ErrorOrigin::os,
+               .code = EADDRNOTAVAIL,
+               .attempted = attempted,
+               .cause = Cause::remote_unreachable,
+               .detail = ::gai_strerror(code)};
+}
+
+void set_number(int socket, int level, int option, int value) {
+  (void)::setsockopt(socket, level, option, &value, sizeof(value));
+}
+
+void prepare_stream(int socket) {
+  set_number(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_number(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_number(socket, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_seconds);
+  set_number(socket, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval_seconds);
+  set_number(socket, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes);
+  set_number(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(unacknowledged_ms));
+}
+
+Result<SocketAddress> shown(const sockaddr_storage& address, socklen_t length,
+                            const std::string& attempted) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int code = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host,
+                                 sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+  if (code != 0) return os_error(EAFNOSUPPORT, attempted);
+  return SocketAddress{host, static_cast<std::uint16_t>(std::stoul(port))};
+}
+
+bool would_block(int code) {
+  return code == EAGAIN || code == EWOULDBLOCK || code == EINTR;
+}
+
+class LiveNetwork final : public Network {
+ public:
+  Result<SocketHandle> listen(const SocketAddress& at, int backlog) override;
+  Result<SocketHandle> connect(const SocketAddress& to) override;
+  Result<bool> connected(SocketHandle socket) override;
+  Result<std::optional<SocketHandle>> accept(SocketHandle listener) override;
+  Result<SocketAddress> own_address(SocketHandle socket) override;
+  Result<SocketAddress> peer_address(SocketHandle socket) override;
+  Result<Received> read(SocketHandle socket, std::span<std::byte> target) override;
+  Result<std::size_t> write(SocketHandle socket, std::span<const std::byte> source) override;
+  void close(SocketHandle socket) override { ::close(socket.descriptor); }
+  Result<SocketHandle> make_waker() override;
+  void wake(SocketHandle waker) override;
+  bool wait(std::span<const Watch> watched, std::uint64_t timeout_ns) override;
+};
+
+Result<SocketHandle> LiveNetwork::listen(const SocketAddress& at, int backlog) {
+  const std::string attempted = "listen at " + to_string(at);
+  Result<Addresses> addresses = resolve(at, AI_PASSIVE, attempted);
+  if (!addresses.ok()) return std::move(addresses).error();
+  const addrinfo& address = **addresses;
+  Descriptor socket(
+      ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
+  if (!socket.valid()) return os_error(errno, attempted);
+  set_number(socket.number(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.ai_family == AF_INET6) set_number(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (::bind(socket.number(), address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(socket.number(), backlog) != 0) {
+    return os_error(errno, attempted);
+  }
+  return SocketHandle{socket.release()};
+}
+
+Result<SocketHandle> LiveNetwork::connect(const SocketAddress& to) {
+  const std::string attempted = "connect to " + to_string(to);
+  Result<Addresses> addresses = resolve(to, 0, attempted);
+  if (!addresses.ok()) return std::move(addresses).error();
+  int code = EADDRNOTAVAIL;
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+    Descriptor socket(::socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                               address->ai_protocol));
+    if (socket.valid()) {
+      prepare_stream(socket.number());
+      if (::connect(socket.number(), address->ai_addr, address->ai_addrlen) == 0 ||
+          errno == EINPROGRESS || errno == EINTR) {
+        return SocketHandle{socket.release()};
+      }
+    }
+    code = errno;
+  }
+  return os_error(code, attempted, Cause::remote_unreachable);
+}
+
+Result<bool> LiveNetwork::connected(SocketHandle socket) {
+  pollfd look{socket.descriptor, POLLOUT, 0};
+  if (::poll(&look, 1, 0) <= 0 || look.revents == 0) return false;
+  int code = 0;
+  socklen_t length = sizeof(code);
+  if (::getsockopt(socket.descriptor, SOL_SOCKET, SO_ERROR, &code, &length) != 0) code = errno;
+  if (code != 0) return os_error(code, "connect", Cause::remote_unreachable);
+  // Connected to itself: both ends of a dial within the range of temporary ports.
+  sockaddr_storage own{};
+  sockaddr_storage peer{};
+  socklen_t own_length = sizeof(own);
+  socklen_t peer_length = sizeof(peer);
+  if (::getsockname(socket.descriptor, reinterpret_cast<sockaddr*>(&own), &own_length) == 0 &&
+      ::getpeername(socket.descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0 &&
+      own_length == peer_length &&
+      std::equal(reinterpret_cast<const char*>(&own),
+                 reinterpret_cast<const char*>(&own) + own_length,
+                 reinterpret_cast<const char*>(&peer))) {
+    return os_error(ECONNREFUSED, "connect", Cause::remote_unreachable);
+  }
+  return true;
+}
+
+Result<std::optional<SocketHandle>> LiveNetwork::accept(SocketHandle listener) {
+  const int socket = ::accept4(listener.descriptor, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (socket >= 0) {
+    prepare_stream(socket);
+    return std::optional(SocketHandle{socket});
+  }
+  // A caller that hung up before it was answered is nobody.
+  if (would_block(errno) || errno == ECONNABORTED) return std::optional<SocketHandle>();
+  return os_error(errno, "accept a connection");
+}
+
+Result<SocketAddress> LiveNetwork::own_address(SocketHandle socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (::getsockname(socket.descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return os_error(errno, "ask for a socket's own address");
+  return shown(address, length, "ask for a socket's own address");
+}
+
+Result<SocketAddress> LiveNetwork::peer_address(SocketHandle socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (::getpeername(socket.descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return os_error(errno, "ask for a socket's peer");
+  return shown(address, length, "ask for a socket's peer");
+}
+
+Result<Received> LiveNetwork::read(SocketHandle socket, std::span<std::byte> target) {
+  if (target.empty()) return Received{};
+  const ssize_t got = ::recv(socket.descriptor, target.data(), target.size(), 0);
+  if (got > 0) return Received{static_cast<std::size_t>(got), false};
+  if (got == 0) return Received{0, true};
+  if (would_block(errno)) return Received{};
+  return os_error(errno, "read from a connection");
+}
+
+Result<std::size_t> LiveNetwork::write(SocketHandle socket, std::span<const std::byte> source) {
+  if (source.empty()) return std::size_t{0};
+  const ssize_t put = ::send(socket.descriptor, source.data(), source.size(), MSG_NOSIGNAL);
+  if (put >= 0) return static_cast<std::size_t>(put);
+  if (would_block(errno)) return std::size_t{0};
+  return os_error(errno, "write to a connection");
+}
+
+Result<SocketHandle> LiveNetwork::make_waker() {
+  const int waker = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (waker < 0) return os_error(errno, "make an event descriptor");
+  return SocketHandle{waker};
+}
+
+void LiveNetwork::wake(SocketHandle waker) {
+  const std::uint64_t one = 1;
+  (void)!::write(waker.descriptor, &one, sizeof(one));  // full: it is awake anyway
+}
+
+bool LiveNetwork::wait(std::span<const Watch> watched, std::uint64_t timeout_ns) {
+  std::vector<pollfd> list;
+  list.reserve(watched.size());
+  for (const Watch& watch : watched) {
+    const short events = watch.writing ? POLLIN | POLLOUT : POLLIN;
+    list.push_back({watch.socket.descriptor, events, 0});
+  }
+  const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
+                         static_cast<long>(timeout_ns % 1'000'000'000)};
+  if (::ppoll(list.data(), list.size(), &timeout, nullptr) > 0) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      std::uint64_t count = 0;
+      if (watched[i].waker && list[i].revents != 0)
+        (void)!::read(list[i].fd, &count, sizeof(count));
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Network> make_live_network() {
+  return std::make_unique<LiveNetwork>();
+}
+
+}  // namespace nobounce::system
