@@ -49,6 +49,8 @@ nobounce_need_header(NOBOUNCE_XXHASH_INCLUDE xxhash.h libxxhash-dev)
 nobounce_need_library(NOBOUNCE_XXHASH_LIBRARY xxhash libxxhash-dev)
 nobounce_need_header(NOBOUNCE_SODIUM_INCLUDE sodium.h libsodium-dev)
 nobounce_need_library(NOBOUNCE_SODIUM_LIBRARY sodium libsodium-dev)
+# Declarations alone: the library is loaded at run time.
+nobounce_need_header(NOBOUNCE_VERBS_INCLUDE infiniband/verbs.h libibverbs-dev)
 
 if(NOBOUNCE_TESTS)
   find_package(GTest QUIET)

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "fabric/bus.hpp"
+#include "fabric/soft_dmabuf.hpp"
 #include "fabric/soft_gpu.hpp"
 #include "fabric/soft_gpu_engine.hpp"
 #include "fabric/soft_host.hpp"
@@ -29,6 +30,7 @@ class SoftCudaTable : public system::Cuda {
 /// All must outlive the driver. CUDA_VISIBLE_DEVICES is read from `environment` by cuInit.
 [[nodiscard]] std::unique_ptr<SoftCudaTable> make_soft_cuda(Bus& bus, GpuAllocations& allocations,
                                                             GpuEngines& engines,
-                                                            system::Environment& environment);
+                                                            system::Environment& environment,
+                                                            DmaBufs& dmabufs);
 
 }  // namespace nobounce::fabric

@@ -286,9 +286,9 @@ CUresult SoftCuda::get_error_name(CUresult error, const char** name) {
 }
 
 std::unique_ptr<SoftCudaTable> make_soft_cuda(Bus& bus, GpuAllocations& allocations,
-                                              GpuEngines& engines,
-                                              system::Environment& environment) {
-  return std::make_unique<SoftCuda>(bus, allocations, engines, environment);
+                                              GpuEngines& engines, system::Environment& environment,
+                                              DmaBufs& dmabufs) {
+  return std::make_unique<SoftCuda>(bus, allocations, engines, environment, dmabufs);
 }
 
 }  // namespace nobounce::fabric

@@ -19,8 +19,12 @@ namespace nobounce::fabric {
 class SoftCuda final : public SoftCudaTable {
  public:
   SoftCuda(Bus& bus, GpuAllocations& allocations, GpuEngines& engines,
-           system::Environment& environment)
-      : bus_(bus), allocations_(allocations), engines_(engines), environment_(environment) {}
+           system::Environment& environment, DmaBufs& dmabufs)
+      : bus_(bus),
+        allocations_(allocations),
+        engines_(engines),
+        environment_(environment),
+        dmabufs_(dmabufs) {}
 
 #define NOBOUNCE_CUDA(method, symbol, parameters, arguments) CUresult method parameters override;
 #include "system/cuda_functions.inc"
@@ -133,6 +137,7 @@ class SoftCuda final : public SoftCudaTable {
   GpuAllocations& allocations_;
   GpuEngines& engines_;
   system::Environment& environment_;
+  DmaBufs& dmabufs_;
   std::atomic<bool> initialized_{false};
   std::vector<std::uint32_t> visible_;  ///< written by the first init alone
   mutable std::mutex mutex_;

@@ -203,6 +203,8 @@ CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
       return give<unsigned>(data, cuda::memory_type_device);
     case cuda::pointer_device_pointer:
       return give<CUdeviceptr>(data, pointer);
+    case cuda::pointer_buffer_id:
+      return give<unsigned long long>(data, allocation.id);
     case cuda::pointer_is_managed:
       return give<unsigned>(data, 0);
     case cuda::pointer_device_ordinal:

@@ -106,15 +106,17 @@ using gpu_arena::ByAddress;
 using gpu_arena::holder_of;
 
 struct GpuAllocations::State {
+  explicit State(Bus& of) : bus(of) {}
   Bus& bus;
   mutable std::shared_mutex mutex;
   std::vector<Arena> arenas;
   ByAddress device;
   ByAddress host;
   Arena window{std::uint64_t{1} << 44};  ///< device addresses that stand for memory elsewhere
+  std::uint64_t next_id = 1;
 };
 
-GpuAllocations::GpuAllocations(Bus& bus) : state_(new State{bus, {}, {}, {}, {}}) {
+GpuAllocations::GpuAllocations(Bus& bus) : state_(new State(bus)) {
   for (const Gpu& gpu : bus.machine().gpus) state_->arenas.emplace_back(gpu.memory_bytes);
 }
 
@@ -162,6 +164,7 @@ std::optional<DevicePointer> GpuAllocations::take(GpuAllocation wanted) {
   const DevicePointer base = state_->bus.vram_base(gpu).plus(*offset);
   wanted.base = base;
   wanted.memory = base;
+  wanted.id = state_->next_id++;
   state_->device[base.value] = wanted;
   if (wanted.internal) state_->bus.mark_internal(base, length_bytes, true);
   return base;
@@ -226,7 +229,9 @@ void GpuAllocations::release_addresses(DevicePointer base) {
 
 void GpuAllocations::add_mapping(const GpuAllocation& mapping) {
   const std::unique_lock lock(state_->mutex);
-  state_->device[mapping.base.value] = mapping;
+  GpuAllocation& added = state_->device[mapping.base.value];
+  added = mapping;
+  added.id = state_->next_id++;
   state_->bus.map_device(mapping.base, mapping.length_bytes, mapping.memory);
 }
 

@@ -24,6 +24,7 @@ struct GpuAllocation {
   bool pinnable = true;      ///< for other devices
   std::uint64_t source = 0;  ///< of a mapping: its allocation handle; of a pool's memory: the pool
   DevicePointer memory{};    ///< where device memory lies: `base`, but for mappings and imports
+  std::uint64_t id = 0;      ///< no other allocation of the process has had it
 };
 
 /// Allocations of all GPUs, and the host memory that CUDA knows. Thread-safe.

@@ -136,6 +136,7 @@ class SoftHostParts final : public SoftHost {
   std::unique_ptr<system::Network> network_;
   std::unique_ptr<SoftWorkers> workers_;
   std::unique_ptr<GpuAllocations> allocations_;
+  DmaBufs dmabufs_;
   std::unique_ptr<system::Environment> environment_;
   std::unique_ptr<NvfsModule> module_;
   std::unique_ptr<system::Files> files_;
@@ -184,7 +185,7 @@ Status SoftHostParts::build() {
   process_ = make_soft_process();
   if (!machine_.gpus.empty()) {
     engines_ = std::make_unique<GpuEngines>(*bus_, *workers_, faults_, engine_random_);
-    cuda_ = make_soft_cuda(*bus_, *allocations_, *engines_, *environment_);
+    cuda_ = make_soft_cuda(*bus_, *allocations_, *engines_, *environment_, dmabufs_);
     nvml_ = make_soft_nvml(*bus_, *allocations_, *clock_);
   }
   if (!machine_.libcufile.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "system/network.hpp"
+#include "system/verbs.hpp"
 
 namespace nobounce::system {
 namespace {
@@ -73,6 +74,22 @@ class CountedCufile final : public Cufile {
  private:
   Tally& tally_;
   Cufile& inner_;
+};
+
+class CountedVerbs final : public Verbs {
+ public:
+  CountedVerbs(Tally& tally, Verbs& inner) : tally_(tally), inner_(inner) {}
+#define NOBOUNCE_VERBS(method, symbol, parameters, arguments) \
+  int method parameters override {                            \
+    tally_.call();                                            \
+    return inner_.method arguments;                           \
+  }
+#include "system/verbs_functions.inc"
+#undef NOBOUNCE_VERBS
+
+ private:
+  Tally& tally_;
+  Verbs& inner_;
 };
 
 class CountedMemory final : public Memory {
@@ -216,6 +233,7 @@ class WrappingCountedHost final : public CountedHost {
   Result<Cuda*> cuda() override { return table(inner_.cuda(), cuda_); }
   Result<Nvml*> nvml() override { return inner_.nvml(); }
   Result<Cufile*> cufile() override { return table(inner_.cufile(), cufile_); }
+  Result<Verbs*> verbs() override { return table(inner_.verbs(), verbs_); }
   Files& files() override { return inner_.files(); }
   Storage& storage() override { return storage_; }
   Memory& memory() override { return memory_; }
@@ -248,6 +266,7 @@ class WrappingCountedHost final : public CountedHost {
   std::optional<CountedCuda> cuda_;
   std::optional<CountedCufile> cufile_;
   std::optional<CountedNetwork> network_;
+  std::optional<CountedVerbs> verbs_;
   CountedStorage storage_{tally_, inner_.storage()};
   CountedMemory memory_{tally_, inner_.memory()};
 };

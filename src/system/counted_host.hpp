@@ -11,7 +11,7 @@ namespace nobounce::system {
 
 /// What went through the seam so far.
 struct SeamCounts {
-  std::uint64_t calls = 0;  ///< CUDA, cuFile and storage functions called
+  std::uint64_t calls = 0;  ///< CUDA, cuFile, verbs and storage functions called
   /// Bytes read or written between files and host memory, and copied between host memory and GPUs.
   /// A staged byte counts twice, a direct one not at all.
   std::uint64_t host_copy_bytes = 0;

@@ -83,6 +83,8 @@ inline constexpr int pointer_context = 1;
 inline constexpr int pointer_memory_type = 2;  ///< unsigned: 1 host, 2 device
 inline constexpr int pointer_device_pointer = 3;
 inline constexpr int pointer_host_pointer = 4;
+inline constexpr int pointer_sync_memops = 6;     ///< unsigned bool, to be set
+inline constexpr int pointer_buffer_id = 7;       ///< unsigned long long: another for each allocation
 inline constexpr int pointer_is_managed = 8;      ///< unsigned bool
 inline constexpr int pointer_device_ordinal = 9;  ///< int
 inline constexpr int pointer_is_legacy_cuda_ipc_capable = 10;
@@ -91,6 +93,12 @@ inline constexpr int pointer_range_size = 12;   ///< size_t
 inline constexpr int pointer_mempool_handle = 17;
 inline constexpr unsigned memory_type_host = 1;
 inline constexpr unsigned memory_type_device = 2;
+
+// CUmemRangeHandleType and its flags; CUflushGPUDirectRDMAWrites
+inline constexpr int range_handle_dma_buf = 1;  ///< int: a file descriptor
+inline constexpr unsigned long long range_flag_pcie = 1;
+inline constexpr int flush_target_current_context = 0;
+inline constexpr int flush_to_owner = 100;
 
 // Flags
 inline constexpr unsigned stream_non_blocking = 1;

@@ -24,6 +24,7 @@ class WrappingFaultyHost final : public FaultyHost {
   Result<Cuda*> cuda() override { return table("host.cuda", &Host::cuda, cuda_); }
   Result<Nvml*> nvml() override { return table("host.nvml", &Host::nvml, nvml_); }
   Result<Cufile*> cufile() override { return table("host.cufile", &Host::cufile, cufile_); }
+  Result<Verbs*> verbs() override { return table("host.verbs", &Host::verbs, verbs_); }
 
   Files& files() override { return files_; }
   Storage& storage() override { return storage_; }
@@ -58,6 +59,7 @@ class WrappingFaultyHost final : public FaultyHost {
   std::optional<FaultyNvml> nvml_;
   std::optional<FaultyCufile> cufile_;
   std::optional<FaultyNetwork> network_;
+  std::optional<FaultyVerbs> verbs_;
   FaultyFiles files_{counter_, inner_.files()};
   FaultyStorage storage_{counter_, inner_.storage()};
   FaultyMemory memory_{counter_, inner_.memory()};

@@ -23,6 +23,16 @@ constexpr std::string_view releasing_functions[] = {
     "cufile.handle_deregister",
     "cufile.buf_deregister",
     "cufile.use_count",  // has no answer that means failure
+    "verbs.free_device_list",
+    "verbs.close_device",
+    "verbs.dealloc_pd",
+    "verbs.dereg_mr",
+    "verbs.destroy_cq",
+    "verbs.destroy_qp",
+    "verbs.close_dmabuf",
+    "verbs.get_keys",  // fields of a handle: reading them cannot fail
+    "verbs.get_qp_number",
+    "verbs.get_device_types",
 };
 
 constexpr bool is_counted(std::string_view name) {
@@ -75,5 +85,14 @@ ssize_t failed_ssize_t(int code) {
   }
 #include "system/cufile_functions.inc"
 #undef NOBOUNCE_CUFILE
+
+#define NOBOUNCE_VERBS(method, symbol, parameters, arguments)                            \
+  int FaultyVerbs::method parameters {                                                   \
+    constexpr bool counted = is_counted("verbs." #method);                               \
+    if (counted && counter_.fails("verbs." #method)) return counter_.plan().errno_value; \
+    return inner_.method arguments;                                                      \
+  }
+#include "system/verbs_functions.inc"
+#undef NOBOUNCE_VERBS
 
 }  // namespace nobounce::system

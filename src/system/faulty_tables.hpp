@@ -5,6 +5,7 @@
 #include "system/cufile.hpp"
 #include "system/fault_counter.hpp"
 #include "system/nvml.hpp"
+#include "system/verbs.hpp"
 
 namespace nobounce::system {
 
@@ -44,6 +45,18 @@ class FaultyCufile final : public Cufile {
  private:
   FaultCounter& counter_;
   Cufile& inner_;
+};
+
+class FaultyVerbs final : public Verbs {
+ public:
+  FaultyVerbs(FaultCounter& counter, Verbs& inner) : counter_(counter), inner_(inner) {}
+#define NOBOUNCE_VERBS(method, symbol, parameters, arguments) int method parameters override;
+#include "system/verbs_functions.inc"
+#undef NOBOUNCE_VERBS
+
+ private:
+  FaultCounter& counter_;
+  Verbs& inner_;
 };
 
 }  // namespace nobounce::system

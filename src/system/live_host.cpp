@@ -13,6 +13,7 @@
 #include "system/live_nvml.hpp"
 #include "system/live_parts.hpp"
 #include "system/network.hpp"
+#include "system/live_verbs.hpp"
 
 namespace nobounce::system {
 namespace {
@@ -56,12 +57,15 @@ constexpr const char* driver_remedy =
 
 constexpr const char* cufile_remedy = "install libcufile, which comes with the CUDA toolkit";
 
+constexpr const char* verbs_remedy = "sudo apt-get install libibverbs1 ibverbs-providers";
+
 class LiveHost final : public Host {
  public:
   explicit LiveHost(const LiveOptions& options)
       : cuda_(options.cuda_library, Cause::none, driver_remedy),
         nvml_(options.nvml_library, Cause::none, driver_remedy),
         cufile_(options.cufile_library, Cause::storage_cufile_absent, cufile_remedy),
+        verbs_(options.verbs_library, Cause::rdma_verbs_absent, verbs_remedy),
         files_(make_live_files(options.root)) {}
 
   HostKind kind() const override { return HostKind::live; }
@@ -69,6 +73,7 @@ class LiveHost final : public Host {
   Result<Cuda*> cuda() override { return cuda_.get(); }
   Result<Nvml*> nvml() override { return nvml_.get(); }
   Result<Cufile*> cufile() override { return cufile_.get(); }
+  Result<Verbs*> verbs() override { return verbs_.get(); }
   Files& files() override { return *files_; }
   Storage& storage() override { return *storage_; }
   Memory& memory() override { return *memory_; }
@@ -84,6 +89,7 @@ class LiveHost final : public Host {
   LazyTable<Cuda, LiveCuda> cuda_;
   LazyTable<Nvml, LiveNvml> nvml_;
   LazyTable<Cufile, LiveCufile> cufile_;
+  LazyTable<Verbs, LiveVerbs> verbs_;
   std::unique_ptr<Clock> clock_ = make_live_clock();
   std::unique_ptr<Files> files_;
   std::unique_ptr<Storage> storage_ = make_live_storage();

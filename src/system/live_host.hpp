@@ -14,6 +14,7 @@ struct LiveOptions {
   std::string cuda_library = "libcuda.so.1";
   std::string nvml_library = "libnvidia-ml.so.1";
   std::string cufile_library = "libcufile.so.0";
+  std::string verbs_library = "libibverbs.so.1";
 };
 
 [[nodiscard]] std::unique_ptr<Host> make_live_host(const LiveOptions& options = {});

@@ -27,4 +27,8 @@ void* find_symbol(void* library, const char* symbol) {
   return dlsym(library, symbol);
 }
 
+void* find_symbol(void* library, const char* symbol, const char* version) {
+  return dlvsym(library, symbol, version);
+}
+
 }  // namespace nobounce::system

@@ -15,4 +15,8 @@ namespace nobounce::system {
 /// A symbol's address, or null where this version of the library lacks it.
 [[nodiscard]] void* find_symbol(void* library, const char* symbol);
 
+/// The same of one version; libraries that keep an old interface under the same name answer that to
+/// whoever names none.
+[[nodiscard]] void* find_symbol(void* library, const char* symbol, const char* version);
+
 }  // namespace nobounce::system

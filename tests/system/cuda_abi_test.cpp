@@ -70,6 +70,12 @@ static_assert(cuda::attribute_gpu_direct_rdma_flush_writes_options ==
 static_assert(cuda::attribute_gpu_direct_rdma_writes_ordering ==
               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
 static_assert(cuda::attribute_dma_buf_supported == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+static_assert(cuda::pointer_sync_memops == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+static_assert(cuda::pointer_buffer_id == CU_POINTER_ATTRIBUTE_BUFFER_ID);
+static_assert(cuda::range_handle_dma_buf == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+static_assert(cuda::flush_target_current_context ==
+              CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
+static_assert(cuda::flush_to_owner == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 static_assert(cuda::pointer_context == CU_POINTER_ATTRIBUTE_CONTEXT);
 static_assert(cuda::pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(cuda::pointer_device_pointer == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);

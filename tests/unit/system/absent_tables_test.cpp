@@ -7,6 +7,7 @@
 #include "system/cufile.hpp"
 #include "system/host.hpp"
 #include "system/nvml.hpp"
+#include "system/verbs.hpp"
 
 namespace nobounce::system {
 namespace {
@@ -45,6 +46,14 @@ TEST(AbsentCufile, AnswersPlatformNotSupportedAndTransfersSayItInErrno) {
   errno = 0;
   EXPECT_EQ(table.write(nullptr, nullptr, 1, 0, 0), -1);
   EXPECT_EQ(errno, cufile::error_absent);
+}
+
+TEST(AbsentVerbs, AnswersThatThereIsNoSuchFunction) {
+  Verbs table;
+#define NOBOUNCE_VERBS(method, symbol, parameters, arguments) \
+  EXPECT_EQ(call_with_nothing(table, &Verbs::method), ENOSYS) << symbol;
+#include "system/verbs_functions.inc"
+#undef NOBOUNCE_VERBS
 }
 
 TEST(HostKind, HasAWordForEachKind) {
