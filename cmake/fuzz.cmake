@@ -9,7 +9,11 @@ set(NOBOUNCE_FUZZED_SOURCES
   src/provider/storage/statistics_window.cpp
   src/system/cufile_absent.cpp
   src/system/host.cpp
-  src/system/nvml_absent.cpp)
+  src/system/nvml_absent.cpp
+  src/wire/frame.cpp
+  src/wire/handshake.cpp
+  src/wire/messages.cpp
+  src/wire/token.cpp)
 list(TRANSFORM NOBOUNCE_FUZZED_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/")
 add_library(nobounce_fuzzed OBJECT ${NOBOUNCE_FUZZED_SOURCES})
 target_link_libraries(nobounce_fuzzed PRIVATE nobounce_settings)
