@@ -112,6 +112,7 @@ void fill_device_numbers(std::vector<Drive>& drives) {
   for (std::size_t i = 0; i < drives.size(); ++i) {
     Drive& drive = drives[i];
     if (drive.major != 0 || drive.minor != 0) continue;
+    if (drive.driver == "vfio-pci") continue;  // no block device: no number
     drive.minor = static_cast<std::uint32_t>(i);
     if (drive.driver == "nvme") {
       drive.major = nvme_major;
@@ -153,7 +154,8 @@ void fill_root_mount(Machine& machine) {
   Mount root{
       .point = "/", .drive = {}, .type = "overlay", .options = "rw,relatime", .direct_io = true};
   for (const Drive& drive : machine.drives) {
-    if (drive.driver == "nfs") continue;  // a file server holds no ext4 of ours
+    // A file server holds no ext4 of ours, a drive that a process owns holds none at all.
+    if (drive.driver == "nfs" || drive.driver == "vfio-pci") continue;
     root.drive = drive.name;
     root.type = "ext4";
     root.options = "rw,relatime,data=ordered";

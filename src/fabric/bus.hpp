@@ -100,6 +100,15 @@ struct BusUpdate {
   std::uint64_t expected = 0;  ///< of compare_exchange
 };
 
+/// Registers of a device behind its BAR0: a request to them is the device's to answer.
+class RegisterFile {
+ public:
+  virtual ~RegisterFile() = default;
+  /// Of 4 or 8 bytes, aligned. Called in the thread of the request, with no lock of the bus held.
+  [[nodiscard]] virtual std::uint64_t load(std::uint64_t offset, std::size_t bytes) = 0;
+  virtual void store(std::uint64_t offset, std::uint64_t value, std::size_t bytes) = 0;
+};
+
 struct BusOptions {
   /// Asked once per peer request of a drive or NIC, and per peer copy: true loses it (`faulted`).
   /// May be empty.
@@ -177,6 +186,17 @@ class Bus {
   virtual void map_iommu(BusAddress address, std::uint64_t length_bytes) = 0;
   virtual void unmap_iommu(BusAddress address) = 0;
 
+  // --- Registers
+  /// The bus address of a drive's BAR0, whether anything answers there or not.
+  [[nodiscard]] virtual BusAddress registers_of(std::uint32_t drive) const = 0;
+  static constexpr std::uint64_t registers_bytes = 64u << 10;
+  /// Makes a drive's registers answer. It must outlive detach_registers.
+  virtual void attach_registers(std::uint32_t drive, RegisterFile& registers) = 0;
+  virtual void detach_registers(std::uint32_t drive) = 0;
+  /// What the CPU's loads and stores through a mapped BAR do. All ones where nothing answers.
+  [[nodiscard]] virtual std::uint64_t cpu_load_register(BusAddress source, std::size_t bytes) = 0;
+  virtual void cpu_store_register(BusAddress target, std::uint64_t value, std::size_t bytes) = 0;
+
   // --- Movement
   // ------------------------------------------------------------------------------------------------------
   /// A DMA of a device. Drives and NICs: medium <-> address. A drive behind a NIC is moved by that
@@ -186,6 +206,13 @@ class Bus {
   /// below a medium may move fewer bytes only at the end of a file.
   virtual Carried dma(Initiator initiator, const End& source, const End& target,
                       std::uint64_t length_bytes) = 0;
+
+  /// A DMA of a drive between its own registers and an address: queue entries, lists. Aligned words
+  /// of up to 8 bytes whole. A load that is lost answers all ones.
+  virtual Carried device_load(std::uint32_t drive, BusAddress source,
+                              std::span<std::byte> target) = 0;
+  virtual Carried device_store(std::uint32_t drive, std::span<const std::byte> source,
+                               BusAddress target) = 0;
 
   /// Reads or writes a file into or from host memory on the CPU's order, as pread and pwrite do.
   virtual Carried read_file(const Medium& medium, FileOffset offset, BusAddress target,

@@ -4,44 +4,11 @@
 #include <utility>
 
 #include "fabric/bus_soft.hpp"
+#include "fabric/bus_words.hpp"
 
 namespace nobounce::fabric {
 
 namespace {
-
-/// The registers of a GPU, as the ledger writes them: no memory, so that no load counts as an
-/// arrival in the GPU's memory.
-constexpr std::uint64_t registers = ~std::uint64_t{0};
-
-template <typename Unit>
-bool copy_whole(std::byte* target, const std::byte* source, std::size_t length, bool to_memory) {
-  const auto* memory = to_memory ? target : source;
-  if (length != sizeof(Unit) || reinterpret_cast<std::uintptr_t>(memory) % sizeof(Unit) != 0) {
-    return false;
-  }
-  Unit value{};
-  if (to_memory) {
-    std::memcpy(&value, source, sizeof value);
-    std::atomic_ref<Unit>(*reinterpret_cast<Unit*>(target)).store(value);
-  } else {
-    // atomic_ref takes no const: nothing is written.
-    auto* at = reinterpret_cast<Unit*>(const_cast<std::byte*>(source));
-    value = std::atomic_ref<Unit>(*at).load();
-    std::memcpy(target, &value, sizeof value);
-  }
-  return true;
-}
-
-/// Aligned words whole, all else byte by byte in no promised order.
-void copy(std::byte* target, const std::byte* source, std::size_t length, bool to_memory) {
-  if (copy_whole<std::uint8_t>(target, source, length, to_memory) ||
-      copy_whole<std::uint16_t>(target, source, length, to_memory) ||
-      copy_whole<std::uint32_t>(target, source, length, to_memory) ||
-      copy_whole<std::uint64_t>(target, source, length, to_memory)) {
-    return;
-  }
-  std::memmove(target, source, length);
-}
 
 template <typename Unit>
 std::uint64_t update(std::byte* memory, const BusUpdate& order) {
@@ -81,10 +48,13 @@ SoftBus::Way SoftBus::kernel_way(std::uint32_t gpu, const BusMemory& memory, con
 Carried SoftBus::kernel_load(std::uint32_t gpu, const End& source, std::span<std::byte> target) {
   if (target.empty()) return {};
   reseal();
+  if (source.kind == End::Kind::address && registers_at(source.address, target.size())) {
+    return kernel_register(gpu, source.address, target, {});
+  }
   const auto memory = memory_at(source, target.size());
   if (!memory || gpu >= vram_.size()) return {.outcome = BusOutcome::bad_address};
   const Request request{
-      kernel_of(gpu), memory->extent, {Space{Space::Kind::vram, gpu}, 0, registers, false},
+      kernel_of(gpu), memory->extent, {Space{Space::Kind::vram, gpu}, 0, registers_file, false},
       target.size(),  Link::none,     false};
   const Way way = kernel_way(gpu, *memory, source, false, target.size());
   if (way.outcome != BusOutcome::done) {
@@ -92,7 +62,7 @@ Carried SoftBus::kernel_load(std::uint32_t gpu, const End& source, std::span<std
     std::memset(target.data(), 0xff, target.size());
     return lose(way, request);
   }
-  copy(target.data(), memory->pointer, target.size(), false);
+  copy_words(target.data(), memory->pointer, target.size(), WordsOf::source);
   return write_down(way.route, request);
 }
 
@@ -100,14 +70,17 @@ Carried SoftBus::kernel_store(std::uint32_t gpu, std::span<const std::byte> sour
                               const End& target) {
   if (source.empty()) return {};
   reseal();
+  if (target.kind == End::Kind::address && registers_at(target.address, source.size())) {
+    return kernel_register(gpu, target.address, {}, source);
+  }
   const auto memory = memory_at(target, source.size());
   if (!memory || gpu >= vram_.size()) return {.outcome = BusOutcome::bad_address};
-  const Request request{kernel_of(gpu), {Space{Space::Kind::vram, gpu}, 0, registers, false},
+  const Request request{kernel_of(gpu), {Space{Space::Kind::vram, gpu}, 0, registers_file, false},
                         memory->extent, source.size(),
                         Link::none,     false};
   const Way way = kernel_way(gpu, *memory, target, true, source.size());
   if (way.outcome != BusOutcome::done) return lose(way, request);
-  copy(memory->pointer, source.data(), source.size(), true);
+  copy_words(memory->pointer, source.data(), source.size(), WordsOf::target);
   return write_down(way.route, request);
 }
 
@@ -120,7 +93,7 @@ Carried SoftBus::kernel_update(std::uint32_t gpu, const End& target, const BusUp
       memory && reinterpret_cast<std::uintptr_t>(memory->pointer) % order.length_bytes == 0;
   if (!aligned || gpu >= vram_.size()) return {.outcome = BusOutcome::bad_address};
   // One request towards the memory; its answer is not counted, as for every other request.
-  const Request request{kernel_of(gpu), {Space{Space::Kind::vram, gpu}, 0, registers, false},
+  const Request request{kernel_of(gpu), {Space{Space::Kind::vram, gpu}, 0, registers_file, false},
                         memory->extent, order.length_bytes,
                         Link::none,     false};
   const Way way = kernel_way(gpu, *memory, target, true, order.length_bytes);

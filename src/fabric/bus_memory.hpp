@@ -111,6 +111,8 @@ inline constexpr std::uint64_t nodes_max = 31;
 inline constexpr std::uint64_t gpus_max = 64;
 inline constexpr unsigned gpu_shift = 42;
 inline constexpr std::uint64_t bar1_base = std::uint64_t{1} << 51;
+/// Behind all BAR1 windows: the registers of drives.
+inline constexpr std::uint64_t registers_base = bar1_base + (gpus_max << gpu_shift);
 inline constexpr std::uint64_t process_base = std::uint64_t{1} << 52;
 /// Not canonical on any processor with 4-level page tables: the CPU faults on it.
 inline constexpr std::uint64_t vram_base = std::uint64_t{1} << 49;

@@ -68,8 +68,19 @@ class SoftBus final : public Bus {
   void map_iommu(BusAddress address, std::uint64_t length_bytes) override;
   void unmap_iommu(BusAddress address) override;
 
+  BusAddress registers_of(std::uint32_t drive) const override {
+    return BusAddress{layout::registers_base + drive * registers_bytes};
+  }
+  void attach_registers(std::uint32_t drive, RegisterFile& registers) override;
+  void detach_registers(std::uint32_t drive) override;
+  std::uint64_t cpu_load_register(BusAddress source, std::size_t bytes) override;
+  void cpu_store_register(BusAddress target, std::uint64_t value, std::size_t bytes) override;
+
   Carried dma(Initiator initiator, const End& source, const End& target,
               std::uint64_t length_bytes) override;
+  Carried device_load(std::uint32_t drive, BusAddress source, std::span<std::byte> target) override;
+  Carried device_store(std::uint32_t drive, std::span<const std::byte> source,
+                       BusAddress target) override;
   Carried read_file(const Medium& medium, FileOffset offset, BusAddress target,
                     std::uint64_t length_bytes, FileIo io) override;
   Carried write_file(const Medium& medium, FileOffset offset, BusAddress source,
@@ -111,6 +122,17 @@ class SoftBus final : public Bus {
   [[nodiscard]] Initiator kernel_of(std::uint32_t gpu) const;
   [[nodiscard]] Way kernel_way(std::uint32_t gpu, const BusMemory& memory, const End& end,
                                bool towards_memory, std::uint64_t length_bytes);
+  /// The registers that an address stands for.
+  struct Registers {
+    std::uint32_t drive = 0;
+    std::uint64_t offset = 0;
+    RegisterFile* file = nullptr;
+  };
+  [[nodiscard]] std::optional<Registers> registers_at(BusAddress address, std::size_t bytes) const;
+  /// A kernel's load (into `target`) or store (of `source`), whichever is not empty.
+  [[nodiscard]] Carried kernel_register(std::uint32_t gpu, BusAddress address,
+                                        std::span<std::byte> target,
+                                        std::span<const std::byte> source);
   [[nodiscard]] Extent page_cache_of(const Medium& medium, FileOffset offset) const;
   [[nodiscard]] Carried device_file(Initiator initiator, const End& source, const End& target,
                                     std::uint64_t length_bytes);
@@ -137,6 +159,8 @@ class SoftBus final : public Bus {
   std::vector<std::unique_ptr<BusVram>> vram_;
   std::vector<std::unique_ptr<BusBar1>> bar1_;
   BusDeviceMap device_map_;
+  mutable std::shared_mutex registers_mutex_;
+  std::map<std::uint32_t, RegisterFile*> registers_;  ///< by drive
   mutable std::shared_mutex iommu_mutex_;
   std::map<std::uint64_t, std::uint64_t> iommu_;  ///< begin -> end
 };

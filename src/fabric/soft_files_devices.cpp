@@ -151,6 +151,7 @@ void add_drive_files(FileTree& tree, const Machine& machine,
   for (std::size_t i = 0; i < machine.drives.size(); ++i) {
     const Drive& drive = machine.drives[i];
     if (is_network_file_system(drive)) continue;  // a server's export is no block device
+    if (drive.driver == "vfio-pci") continue;     // nor is a drive that a process may own
     const DeviceRef device{DeviceRef::Kind::drive, static_cast<std::uint16_t>(i)};
     if (const PciFunction* function = function_of(functions, device); function != nullptr) {
       add_pci_drive(tree, drive, i, *function);

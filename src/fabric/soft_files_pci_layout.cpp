@@ -242,9 +242,10 @@ class PciLayout {
     } else if (kind == DeviceRef::Kind::nic) {
       endpoint.vendor = 0x15b3, endpoint.device = 0x1021, endpoint.class_code = 0x020700;
       endpoint.driver = "mlx5_core";
-    } else if (machine_.drives[index].driver == "nvme") {
+    } else if (machine_.drives[index].driver == "nvme" ||
+               machine_.drives[index].driver == "vfio-pci") {
       endpoint.vendor = 0x144d, endpoint.device = 0xa80a, endpoint.class_code = 0x010802;
-      endpoint.driver = "nvme";
+      endpoint.driver = machine_.drives[index].driver;
     } else if (machine_.drives[index].driver == "virtio_blk") {
       endpoint.vendor = 0x1af4, endpoint.device = 0x1042, endpoint.class_code = 0x010000;
       endpoint.driver = "virtio-pci";

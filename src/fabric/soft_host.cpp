@@ -18,6 +18,7 @@
 #include "fabric/soft_memory.hpp"
 #include "fabric/soft_network.hpp"
 #include "fabric/soft_nvml.hpp"
+#include "fabric/soft_pci.hpp"
 #include "fabric/soft_process.hpp"
 #include "fabric/soft_random.hpp"
 #include "fabric/soft_storage.hpp"
@@ -46,7 +47,8 @@ enum class Draws : std::uint64_t {
   schedule = 2,
   engines = 3,
   entropy = 4,
-  network = 5
+  network = 5,
+  drives = 6
 };
 
 std::uint64_t seed_for(std::uint64_t seed, Draws draws) {
@@ -87,6 +89,7 @@ class SoftHostParts final : public SoftHost {
     }
     return cufile_.get();
   }
+  Result<system::Pci*> pci() override { return static_cast<system::Pci*>(pci_.get()); }
   system::Files& files() override { return *files_; }
   system::Storage& storage() override { return *storage_; }
   system::Memory& memory() override { return *memory_; }
@@ -118,6 +121,7 @@ class SoftHostParts final : public SoftHost {
     error.detail = "there is no such GPU, or no such room on it";
     return error;
   }
+  std::optional<Medium> raw_medium(std::uint32_t drive) override { return pci_->raw_medium(drive); }
   std::uint64_t cpu_touches() const override { return bus_->cpu_touches(); }
 
  private:
@@ -139,6 +143,7 @@ class SoftHostParts final : public SoftHost {
   DmaBufs dmabufs_;
   std::unique_ptr<system::Environment> environment_;
   std::unique_ptr<NvfsModule> module_;
+  std::unique_ptr<SoftPci> pci_;
   std::unique_ptr<system::Files> files_;
   std::unique_ptr<SoftStorage> storage_;
   std::unique_ptr<system::Memory> memory_;
@@ -175,6 +180,7 @@ Status SoftHostParts::build() {
   if (!bus.ok()) return std::move(bus).error();
   bus_ = std::move(bus).value();
   allocations_ = std::make_unique<GpuAllocations>(*bus_);
+  pci_ = make_soft_pci(*bus_, *workers_, faults_, seed_for(options_.seed, Draws::drives));
   environment_ = make_soft_environment(machine_);
   module_ = std::make_unique<NvfsModule>(machine_, ledger(), faults_);
   files_ = make_soft_files(machine_, *module_, ledger());

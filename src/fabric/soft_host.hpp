@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <nobounce/machine.hpp>
 #include <nobounce/result.hpp>
@@ -16,6 +17,7 @@ namespace nobounce::fabric {
 
 class Bus;
 class Ledger;
+struct Medium;
 
 /// Faults, as probabilities per event (0..1) or switches. Each is something a real machine does.
 struct SoftFaults {
@@ -34,6 +36,13 @@ struct SoftFaults {
   bool cufile_opened_before = false;
   /// nvidia_fs goes away after that many requests; 0: never.
   std::uint64_t module_unloaded_after_requests = 0;
+  double nvme_reorder = 0;          ///< a drive takes any of the commands it has, not the oldest
+  double nvme_delay = 0;            ///< it does nothing for a step
+  double nvme_transfer_error = 0;   ///< a command ends with Data Transfer Error
+  double nvme_lost_completion = 0;  ///< a command is done and never answered
+  double nvme_fatal = 0;            ///< the controller reports a fatal status at a command
+  double nvme_wrong_id = 0;         ///< a completion names a command that is not in flight
+  bool nvme_never_ready = false;    ///< it does not become ready
   /// Something no real machine does: planted by a test, for other tests to notice.
   Mutant mutant = Mutant::none;
 };
@@ -69,6 +78,9 @@ class SoftHost : public system::Host {
   /// fabric where the GPU has no room.
   [[nodiscard]] virtual Result<OtherProcessMemory> export_from_other_process(
       std::uint32_t gpu, std::uint64_t length_bytes) = 0;
+  /// What a drive that a process may own (driver vfio-pci) holds; nothing for other drives.
+  [[nodiscard]] virtual std::optional<Medium> raw_medium(std::uint32_t drive) = 0;
+  static constexpr std::uint64_t raw_medium_bytes = 1u << 30;
   /// CPU touches of bounce memory outside the seam.
   [[nodiscard]] virtual std::uint64_t cpu_touches() const = 0;
 };

@@ -2,11 +2,13 @@
 #include "system/counted_host.hpp"
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "system/forwarding_pci.hpp"
 #include "system/network.hpp"
 #include "system/verbs.hpp"
 
@@ -224,6 +226,48 @@ class CountedNetwork final : public Network {
   Network& inner_;
 };
 
+/// Registers count as calls: each is a trip over the bus.
+class CountedPciFunction final : public ForwardingPciFunction {
+ public:
+  CountedPciFunction(Tally& tally, std::unique_ptr<PciFunction> inner)
+      : ForwardingPciFunction(std::move(inner)), tally_(tally) {}
+  std::uint32_t read32(unsigned bar, std::uint64_t offset) override {
+    tally_.call();
+    return inner_->read32(bar, offset);
+  }
+  std::uint64_t read64(unsigned bar, std::uint64_t offset) override {
+    tally_.call();
+    return inner_->read64(bar, offset);
+  }
+  void write32(unsigned bar, std::uint64_t offset, std::uint32_t value) override {
+    tally_.call();
+    inner_->write32(bar, offset, value);
+  }
+  void write64(unsigned bar, std::uint64_t offset, std::uint64_t value) override {
+    tally_.call();
+    inner_->write64(bar, offset, value);
+  }
+
+ private:
+  Tally& tally_;
+};
+
+class CountedPci final : public Pci {
+ public:
+  CountedPci(Tally& tally, Pci& inner) : tally_(tally), inner_(inner) {}
+  Result<std::unique_ptr<PciFunction>> open(std::string_view bdf) override {
+    tally_.call();
+    auto opened = inner_.open(bdf);
+    if (!opened.ok()) return std::move(opened).error();
+    return std::unique_ptr<PciFunction>(
+        std::make_unique<CountedPciFunction>(tally_, std::move(*opened)));
+  }
+
+ private:
+  Tally& tally_;
+  Pci& inner_;
+};
+
 class WrappingCountedHost final : public CountedHost {
  public:
   explicit WrappingCountedHost(Host& inner) : inner_(inner) {}
@@ -234,6 +278,7 @@ class WrappingCountedHost final : public CountedHost {
   Result<Nvml*> nvml() override { return inner_.nvml(); }
   Result<Cufile*> cufile() override { return table(inner_.cufile(), cufile_); }
   Result<Verbs*> verbs() override { return table(inner_.verbs(), verbs_); }
+  Result<Pci*> pci() override { return table(inner_.pci(), pci_); }
   Files& files() override { return inner_.files(); }
   Storage& storage() override { return storage_; }
   Memory& memory() override { return memory_; }
@@ -267,6 +312,7 @@ class WrappingCountedHost final : public CountedHost {
   std::optional<CountedCufile> cufile_;
   std::optional<CountedNetwork> network_;
   std::optional<CountedVerbs> verbs_;
+  std::optional<CountedPci> pci_;
   CountedStorage storage_{tally_, inner_.storage()};
   CountedMemory memory_{tally_, inner_.memory()};
 };

@@ -8,6 +8,7 @@
 #include "system/fault_counter.hpp"
 #include "system/faulty_network.hpp"
 #include "system/faulty_parts.hpp"
+#include "system/faulty_pci.hpp"
 #include "system/faulty_storage.hpp"
 #include "system/faulty_tables.hpp"
 
@@ -25,6 +26,8 @@ class WrappingFaultyHost final : public FaultyHost {
   Result<Nvml*> nvml() override { return table("host.nvml", &Host::nvml, nvml_); }
   Result<Cufile*> cufile() override { return table("host.cufile", &Host::cufile, cufile_); }
   Result<Verbs*> verbs() override { return table("host.verbs", &Host::verbs, verbs_); }
+
+  Result<Pci*> pci() override { return table("host.pci", &Host::pci, pci_); }
 
   Files& files() override { return files_; }
   Storage& storage() override { return storage_; }
@@ -60,6 +63,7 @@ class WrappingFaultyHost final : public FaultyHost {
   std::optional<FaultyCufile> cufile_;
   std::optional<FaultyNetwork> network_;
   std::optional<FaultyVerbs> verbs_;
+  std::optional<FaultyPci> pci_;
   FaultyFiles files_{counter_, inner_.files()};
   FaultyStorage storage_{counter_, inner_.storage()};
   FaultyMemory memory_{counter_, inner_.memory()};

@@ -12,8 +12,9 @@
 #include "system/live_library.hpp"
 #include "system/live_nvml.hpp"
 #include "system/live_parts.hpp"
-#include "system/network.hpp"
+#include "system/live_pci.hpp"
 #include "system/live_verbs.hpp"
+#include "system/network.hpp"
 
 namespace nobounce::system {
 namespace {
@@ -74,6 +75,7 @@ class LiveHost final : public Host {
   Result<Nvml*> nvml() override { return nvml_.get(); }
   Result<Cufile*> cufile() override { return cufile_.get(); }
   Result<Verbs*> verbs() override { return verbs_.get(); }
+  Result<Pci*> pci() override { return pci_.get(); }
   Files& files() override { return *files_; }
   Storage& storage() override { return *storage_; }
   Memory& memory() override { return *memory_; }
@@ -99,6 +101,7 @@ class LiveHost final : public Host {
   std::unique_ptr<Process> process_ = make_live_process();
   std::unique_ptr<Entropy> entropy_ = make_live_entropy();
   std::unique_ptr<Network> network_ = make_live_network();
+  std::unique_ptr<Pci> pci_ = make_live_pci(*files_);
   std::unique_ptr<Workers> workers_ = make_threaded_workers(*clock_);  // last: stopped first
 };
 

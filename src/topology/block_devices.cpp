@@ -17,6 +17,8 @@ namespace {
 
 using core::MountLine;
 
+constexpr std::uint32_t nvme_class = 0x0108;
+
 /// Devices that exist on every host whether anybody uses them or not: listed where something is
 /// mounted from them.
 bool listed_only_if_mounted(std::string_view name) {
@@ -45,6 +47,7 @@ class StorageReader {
     for (const std::string_view line : split(modules, '\n'))
       registered_.emplace_back(line.substr(0, line.find_first_of(" \t:")));
     for (const std::string& name : names) read_drive(name);
+    for (const PciFunction& function : tree_.functions()) read_ownable(function);
     for (const MountLine& line : table_) read_mount(line);
     return std::move(result_);
   }
@@ -88,6 +91,22 @@ class StorageReader {
         add_device(part_device, name);
       }
     }
+    result_.drives.push_back(std::move(found));
+  }
+
+  /// A drive that the kernel left to whoever opens it has no block device: its address names it.
+  void read_ownable(const PciFunction& function) {
+    if (function.class_code >> 8 != nvme_class) return;
+    const Result<std::string> driver = files_.real_path(function.path + "/driver");
+    if (!driver || last_part(*driver) != "vfio-pci") return;
+    FoundDrive found;
+    found.function = &function;
+    found.drive.name = function.bdf;
+    found.drive.bdf = function.bdf;
+    found.drive.driver = "vfio-pci";
+    found.drive.parent = Parent{};
+    found.drive.link = tree_.link_of(function);
+    found.drive.nvidia_fs_registered = false;
     result_.drives.push_back(std::move(found));
   }
 

@@ -16,7 +16,8 @@ namespace nobounce::test {
 namespace {
 
 const std::vector<std::string> machines{"workstation", "dgx",    "two-socket",
-                                        "cloud-guest", "nvmeof", "nfs-rdma"};
+                                        "cloud-guest", "nvmeof", "nfs-rdma",
+                                        "spare-drive"};
 
 TEST(Topo, DescribesEverySoftwareMachine) {
   for (const std::string& name : machines) {

@@ -54,6 +54,7 @@ constexpr Variant variants[] = {
     {"two_socket", "two-socket", as_built_in},
     {"cloud_guest", "cloud-guest", as_built_in},
     {"nvmeof", "nvmeof", as_built_in},
+    {"spare_drive", "spare-drive", as_built_in},
     {"nfs_rdma", "nfs-rdma", as_built_in},
     {"no_nvidia_fs", "workstation", [](Machine& m) { m.modules.nvidia_fs = false; }},
     {"no_peermem", "workstation", [](Machine& m) { m.modules.nvidia_peermem = false; }},

@@ -18,11 +18,11 @@ DeviceRef drive(std::size_t index) {
   return {DeviceRef::Kind::drive, static_cast<std::uint16_t>(index)};
 }
 
-TEST(BuiltInMachines, AreTheSixAndSortedByName) {
+TEST(BuiltInMachines, AreTheSevenAndSortedByName) {
   std::vector<std::string> names;
   for (const EmbeddedMachine& machine : embedded_machines()) names.emplace_back(machine.name);
   EXPECT_EQ(names, (std::vector<std::string>{"cloud-guest", "dgx", "nfs-rdma", "nvmeof",
-                                             "two-socket", "workstation"}));
+                                             "spare-drive", "two-socket", "workstation"}));
 }
 
 TEST(BuiltInMachines, ParseValidateAndCarryTheirFileName) {

@@ -30,6 +30,7 @@ class AroundHost : public system::Host {
     if (cufile_table != nullptr) return cufile_table;
     return inner_.cufile();
   }
+  Result<system::Pci*> pci() override { return inner_.pci(); }
   system::Files& files() override { return inner_.files(); }
   system::Storage& storage() override { return inner_.storage(); }
   system::Memory& memory() override {
