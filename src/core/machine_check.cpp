@@ -69,6 +69,11 @@ class Checker {
     size("drives", machine_.drives.size());
     size("mounts", machine_.mounts.size());
     size("nvlinks", machine_.nvlinks.size());
+    size("other_gpus", machine_.other_gpus.size());
+    size("unread", machine_.unread.size());
+    if (machine_.kernel.iommu == IommuMode::inherit) {
+      fail("/kernel/iommu", "only a device can inherit");
+    }
   }
 
   void check_bridges() {
@@ -79,7 +84,7 @@ class Checker {
       check_index(at("host_bridges", i, "numa"), "numa_nodes", bridge.numa,
                   machine_.numa_nodes.size());
       if (bridge.acs == AcsMode::inherit) {
-        fail(at("host_bridges", i, "acs"), "only a switch's port can inherit");
+        fail(at("host_bridges", i, "acs"), "only a port can inherit");
       }
     }
   }
@@ -105,7 +110,7 @@ class Checker {
       const bool on_bridge = item.parent.kind == Parent::Kind::host_bridge;
       check_parent(at("switches", i, on_bridge ? "host_bridge" : "parent"), item.parent, false);
       if (item.acs == AcsMode::inherit) {
-        fail(at("switches", i, "acs"), "only a switch's port can inherit");
+        fail(at("switches", i, "acs"), "only a port can inherit");
       }
     }
   }
@@ -139,6 +144,31 @@ class Checker {
       check_parent(at("drives", i, "parent"), machine_.drives[i].parent, true);
       check_name(at("drives", i, "name"), machine_.drives[i].name, drive_names);
     }
+    for (std::size_t i = 0; i < machine_.drives.size(); ++i) check_parts(i, drive_names);
+    for (std::size_t i = 0; i < machine_.other_gpus.size(); ++i) {
+      check_parent(at("other_gpus", i, "parent"), machine_.other_gpus[i].parent, false);
+    }
+  }
+
+  /// Parts are drives of this machine, and a drive is not below itself.
+  void check_parts(std::size_t index, const std::set<std::string>& names) {
+    const std::vector<std::string>& parts = machine_.drives[index].parts;
+    const std::string list = at("drives", index, "parts").substr(1);
+    if (parts.size() > items_max) fail("/" + list, "too many");
+    for (std::size_t j = 0; j < parts.size() && !problem_.has_value(); ++j) {
+      if (names.count(parts[j]) == 0) fail(at(list, j), "there is no drive " + parts[j]);
+    }
+    std::set<std::string> below;
+    std::vector<std::string> open = parts;
+    while (!open.empty() && !problem_.has_value()) {
+      const std::string name = std::move(open.back());
+      open.pop_back();
+      if (name == machine_.drives[index].name) fail("/" + list, name + " is a part of itself");
+      if (!below.insert(name).second) continue;
+      for (const Drive& drive : machine_.drives) {
+        if (drive.name == name) open.insert(open.end(), drive.parts.begin(), drive.parts.end());
+      }
+    }
   }
 
   void check_name(const std::string& pointer, const std::string& name,
@@ -169,24 +199,41 @@ class Checker {
 
   void check_ports() {
     for (std::size_t i = 0; i < machine_.switches.size(); ++i) {
-      std::set<std::string> devices;
-      const std::vector<SwitchPort>& ports = machine_.switches[i].ports;
-      const std::string list = at("switches", i, "ports").substr(1);
-      if (ports.size() > items_max) fail("/" + list, "too many");
-      for (std::size_t j = 0; j < ports.size() && !problem_.has_value(); ++j) {
-        const std::string pointer = at(list, j, "device");
-        const std::string& device = ports[j].device;
-        const auto parent = parent_of_port_device(device);
-        const std::string self = "switch:" + std::to_string(i);
-        if (!parent.has_value()) {
-          fail(pointer, "\"" + device + "\" is no device of this machine");
-        } else if (to_string(*parent) != self) {
-          fail(pointer, device + " is not below " + self + " but below " + to_string(*parent));
-        } else if (!devices.insert(device).second) {
-          fail(pointer, device + " has a port already");
-        }
+      check_ports_of("switches", i, "switch:", machine_.switches[i].ports);
+    }
+    for (std::size_t i = 0; i < machine_.host_bridges.size(); ++i) {
+      check_ports_of("host_bridges", i, "host_bridge:", machine_.host_bridges[i].ports);
+    }
+  }
+
+  void check_ports_of(std::string_view kind, std::size_t index, std::string_view word,
+                      const std::vector<SwitchPort>& ports) {
+    std::set<std::string> devices;
+    const std::string list = at(kind, index, "ports").substr(1);
+    if (ports.size() > items_max) fail("/" + list, "too many");
+    for (std::size_t j = 0; j < ports.size() && !problem_.has_value(); ++j) {
+      const std::string pointer = at(list, j, "device");
+      const std::string& device = ports[j].device;
+      const auto parent = parent_of_port_device(device);
+      const std::string self = std::string(word) + std::to_string(index);
+      if (!parent.has_value()) {
+        fail(pointer, "\"" + device + "\" is no device of this machine");
+      } else if (to_string(*parent) != self) {
+        fail(pointer, device + " is not below " + self + " but below " + to_string(*parent));
+      } else if (!devices.insert(device).second) {
+        fail(pointer, device + " has a port already");
+      }
+      if (!is_control_word(ports[j].acs_control)) {
+        fail(at(list, j, "acs_control"),
+             "\"" + ports[j].acs_control + "\" is not of the form 0x001d");
       }
     }
+  }
+
+  static bool is_control_word(std::string_view text) {
+    if (text.empty()) return true;
+    return text.size() > 2 && text.size() <= 6 && text.substr(0, 2) == "0x" &&
+           text.find_first_not_of("0123456789abcdef", 2) == std::string_view::npos;
   }
 
   static bool is_bus_address(std::string_view text) {
@@ -213,6 +260,22 @@ class Checker {
     if (!addresses_.insert(bdf).second) fail(pointer, "the bus address " + bdf + " is taken");
   }
 
+  /// Namespaces of one controller, and disks of one adapter, share its address and its place.
+  void check_drive_address(std::size_t index) {
+    const Drive& drive = machine_.drives[index];
+    const std::string pointer = at("drives", index, "bdf");
+    for (std::size_t i = 0; i < index; ++i) {
+      const Drive& other = machine_.drives[i];
+      if (drive.bdf.empty() || other.bdf != drive.bdf) continue;
+      if (other.parent != drive.parent || other.driver != drive.driver) {
+        fail(pointer, drive.name + " shares the bus address " + drive.bdf + " with " + other.name +
+                          ", but not its parent and driver");
+      }
+      return;
+    }
+    check_address(pointer, drive.bdf);
+  }
+
   void check_addresses() {
     std::set<std::string> uuids;
     for (std::size_t i = 0; i < machine_.gpus.size(); ++i) {
@@ -225,10 +288,13 @@ class Checker {
     for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
       check_address(at("nics", i, "bdf"), machine_.nics[i].bdf);
     }
+    for (std::size_t i = 0; i < machine_.other_gpus.size(); ++i) {
+      check_address(at("other_gpus", i, "bdf"), machine_.other_gpus[i].bdf);
+    }
     std::set<std::pair<std::uint32_t, std::uint32_t>> numbers;
     for (std::size_t i = 0; i < machine_.drives.size(); ++i) {
       const Drive& drive = machine_.drives[i];
-      check_address(at("drives", i, "bdf"), drive.bdf);
+      check_drive_address(i);
       const bool known = drive.major != 0 || drive.minor != 0;
       if (known && !numbers.insert({drive.major, drive.minor}).second) {
         fail(at("drives", i, "minor"), "the device number " + std::to_string(drive.major) + ":" +

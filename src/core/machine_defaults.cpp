@@ -1,6 +1,9 @@
 // What a machine description may leave out, filled in: always the same for the same description.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "core/machine_json.hpp"
 
@@ -55,6 +58,7 @@ class Addresses {
     for (const Gpu& gpu : machine.gpus) taken_.insert(gpu.bdf);
     for (const Nic& nic : machine.nics) taken_.insert(nic.bdf);
     for (const Drive& drive : machine.drives) taken_.insert(drive.bdf);
+    for (const OtherGpu& gpu : machine.other_gpus) taken_.insert(gpu.bdf);
   }
 
   void fill(const Machine& machine, const Parent& parent, std::string& bdf) {
@@ -112,7 +116,7 @@ void fill_device_numbers(std::vector<Drive>& drives) {
   for (std::size_t i = 0; i < drives.size(); ++i) {
     Drive& drive = drives[i];
     if (drive.major != 0 || drive.minor != 0) continue;
-    if (drive.driver == "vfio-pci") continue;  // no block device: no number
+    if (drive.driver == "vfio-pci") continue;  // no block device
     drive.minor = static_cast<std::uint32_t>(i);
     if (drive.driver == "nvme") {
       drive.major = nvme_major;
@@ -125,12 +129,60 @@ void fill_device_numbers(std::vector<Drive>& drives) {
   }
 }
 
+// Ids as sold, by what the device is to its driver.
+std::string_view drive_id(const Drive& drive) {
+  if (drive.driver == "nvme" || drive.driver == "vfio-pci") return "144d:a80a";
+  if (drive.driver == "virtio_blk") return "1af4:1042";
+  return "1000:10e2";
+}
+
+void fill_drive(Drive& drive) {
+  const bool nvme = drive.driver.substr(0, 4) == "nvme";
+  if (nvme && drive.model.empty()) drive.model = "software drive";
+  if (nvme && drive.firmware.empty()) drive.firmware = "1.0";
+  if (is_pci_drive(drive) && drive.pci_id.empty()) drive.pci_id = drive_id(drive);
+}
+
+// Every device has a group of its own where there is an IOMMU; namespaces of one controller share.
+class IommuGroups {
+ public:
+  explicit IommuGroups(const Machine& machine) : off_(machine.kernel.iommu == IommuMode::off) {
+    for (const Gpu& gpu : machine.gpus) taken_.insert(gpu.iommu_group);
+    for (const Nic& nic : machine.nics) taken_.insert(nic.iommu_group);
+    for (const Drive& drive : machine.drives) taken_.insert(drive.iommu_group);
+  }
+
+  void fill(IommuMode mode, const std::string& bdf, std::string& group) {
+    const bool off = mode == IommuMode::inherit ? off_ : mode == IommuMode::off;
+    if (off || bdf.empty()) return;
+    if (group.empty() && by_bdf_.count(bdf) != 0) group = by_bdf_[bdf];
+    while (group.empty()) {
+      std::string candidate = std::to_string(next_++);
+      if (taken_.insert(candidate).second) group = std::move(candidate);
+    }
+    by_bdf_.emplace(bdf, group);
+  }
+
+ private:
+  bool off_;
+  std::size_t next_ = 0;
+  std::set<std::string> taken_;
+  std::map<std::string, std::string> by_bdf_;
+};
+
+void fill_iommu_groups(Machine& machine) {
+  IommuGroups groups(machine);
+  for (Gpu& gpu : machine.gpus) groups.fill(gpu.iommu, gpu.bdf, gpu.iommu_group);
+  for (Nic& nic : machine.nics) groups.fill(nic.iommu, nic.bdf, nic.iommu_group);
+  for (Drive& drive : machine.drives) groups.fill(drive.iommu, drive.bdf, drive.iommu_group);
+}
+
 void add_port(Machine& machine, const Parent& parent, const std::string& device) {
   if (parent.kind != Parent::Kind::pci_switch || parent.index >= machine.switches.size()) return;
   std::vector<SwitchPort>& ports = machine.switches[parent.index].ports;
   const bool listed = std::any_of(ports.begin(), ports.end(),
                                   [&device](const auto& port) { return port.device == device; });
-  if (!listed) ports.push_back(SwitchPort{device, AcsMode::inherit});
+  if (!listed) ports.push_back(SwitchPort{device, AcsMode::inherit, {}});
 }
 
 void fill_ports(Machine& machine) {
@@ -154,7 +206,7 @@ void fill_root_mount(Machine& machine) {
   Mount root{
       .point = "/", .drive = {}, .type = "overlay", .options = "rw,relatime", .direct_io = true};
   for (const Drive& drive : machine.drives) {
-    // A file server holds no ext4 of ours, a drive that a process owns holds none at all.
+    // A file server holds no ext4 of ours, and a drive without a block device holds no file.
     if (drive.driver == "nfs" || drive.driver == "vfio-pci") continue;
     root.drive = drive.name;
     root.type = "ext4";
@@ -184,6 +236,7 @@ void complete_machine(Machine& machine) {
     if (gpu.bar1_bytes == 0) gpu.bar1_bytes = gpu.memory_bytes;
     addresses.fill(machine, gpu.parent, gpu.bdf);
     fill_link(gpu.link, 4, 16);
+    if (gpu.pci_id.empty()) gpu.pci_id = "10de:2330";
     const std::uint64_t own = next_uuid++;
     if (!gpu.uuid.empty()) continue;
     gpu.uuid = uuid_of(own);
@@ -194,12 +247,21 @@ void complete_machine(Machine& machine) {
   for (Nic& nic : machine.nics) {
     addresses.fill(machine, nic.parent, nic.bdf);
     fill_link(nic.link, 4, 16);
+    if (nic.pci_id.empty()) nic.pci_id = "15b3:1021";
+    if (nic.netdev.empty()) nic.netdev = nic.name + "_net";
+  }
+  for (OtherGpu& gpu : machine.other_gpus) {
+    addresses.fill(machine, gpu.parent, gpu.bdf);
+    fill_link(gpu.link, 4, 16);
+    if (gpu.pci_id.empty()) gpu.pci_id = gpu.vendor == "intel" ? "8086:56c0" : "1002:740f";
   }
   for (Drive& drive : machine.drives) {
+    fill_drive(drive);
     if (!is_pci_drive(drive)) continue;
     addresses.fill(machine, drive.parent, drive.bdf);
     fill_link(drive.link, 4, 4);
   }
+  fill_iommu_groups(machine);
   fill_device_numbers(machine.drives);
   fill_ports(machine);
   fill_root_mount(machine);

@@ -1,6 +1,8 @@
 // How two devices of a machine are joined: the bridge they meet at, and every port in between.
 #include <algorithm>
 #include <cassert>
+#include <charconv>
+#include <system_error>
 
 #include <nobounce/machine.hpp>
 
@@ -45,13 +47,28 @@ std::string port_device_name(DeviceRef device) {
   return "drive:" + index;
 }
 
-AcsMode port_acs(const Machine& machine, const Parent& parent, const std::string& child) {
-  if (parent.kind != Parent::Kind::pci_switch) return machine.host_bridges.at(parent.index).acs;
-  const Switch& above = machine.switches.at(parent.index);
-  for (const SwitchPort& port : above.ports) {
-    if (port.device == child && port.acs != AcsMode::inherit) return port.acs;
+struct Acs {
+  AcsMode mode = AcsMode::off;
+  std::uint32_t control = 0;
+};
+
+Acs port_acs(const Machine& machine, const Parent& parent, const std::string& child) {
+  const bool by_switch = parent.kind == Parent::Kind::pci_switch;
+  AcsMode mode =
+      by_switch ? machine.switches.at(parent.index).acs : machine.host_bridges.at(parent.index).acs;
+  const std::vector<SwitchPort>& ports = by_switch ? machine.switches.at(parent.index).ports
+                                                   : machine.host_bridges.at(parent.index).ports;
+  for (const SwitchPort& port : ports) {
+    if (port.device != child) continue;
+    if (port.acs != AcsMode::inherit) mode = port.acs;
+    return {mode, acs_control(mode, port.acs_control)};
   }
-  return above.acs;
+  return {mode, acs_control(mode)};
+}
+
+PathPort path_port(const Machine& machine, const Parent& parent, const std::string& child) {
+  const Acs acs = port_acs(machine, parent, child);
+  return PathPort{to_string(parent) + "/" + child, acs.mode, acs.control};
 }
 
 // From the device up to its host bridge, which is the last hop.
@@ -60,8 +77,7 @@ std::vector<Hop> hops_up(const Machine& machine, DeviceRef device) {
   std::string child = port_device_name(device);
   Parent parent = parent_of(machine, device);
   while (true) {
-    hops.push_back(
-        Hop{parent, PathPort{to_string(parent) + "/" + child, port_acs(machine, parent, child)}});
+    hops.push_back(Hop{parent, path_port(machine, parent, child)});
     if (parent.kind == Parent::Kind::host_bridge) return hops;
     assert(hops.size() <= machine.switches.size() && "a machine with a cycle was not validated");
     child = to_string(parent);
@@ -117,8 +133,13 @@ Path path_to_memory(const Machine& machine, DeviceRef source, DeviceRef target) 
     if (same_node) path.pcie_level = PathLevel::self;
     if (!path.crosses_socket) path.link = Link::none;
   } else {
-    path.crosses_host_bridge = true;
     const DeviceRef device = on_the_bus(machine, is_memory(source) ? target : source);
+    if (device.kind == DeviceRef::Kind::gpu && machine.gpus.at(device.index).coherent) {
+      path.link = Link::c2c;
+      path.level = path.pcie_level;
+      return path;
+    }
+    path.crosses_host_bridge = true;
     for (const Hop& hop : hops_up(machine, device)) path.ports.push_back(hop.port);
     if (is_memory(source)) std::reverse(path.ports.begin(), path.ports.end());
   }
@@ -215,6 +236,45 @@ std::string level_text(const Path& path) {
   std::string text(to_string(path.level));
   if (path.level == PathLevel::nvlink) text += std::to_string(path.nvlink_count);
   return text;
+}
+
+IommuMode iommu_of(const Machine& machine, DeviceRef device) {
+  device = on_the_bus(machine, device);
+  IommuMode mode = IommuMode::inherit;
+  if (exists(machine, device)) {
+    if (device.kind == DeviceRef::Kind::gpu) mode = machine.gpus[device.index].iommu;
+    if (device.kind == DeviceRef::Kind::nic) mode = machine.nics[device.index].iommu;
+    if (device.kind == DeviceRef::Kind::drive) mode = machine.drives[device.index].iommu;
+  }
+  return mode == IommuMode::inherit ? machine.kernel.iommu : mode;
+}
+
+std::uint32_t acs_control(AcsMode mode, std::string_view word) {
+  std::uint32_t control = 0;
+  if (word.size() > 2 && word.substr(0, 2) == "0x") {
+    const auto [end, failure] =
+        std::from_chars(word.data() + 2, word.data() + word.size(), control, 16);
+    const bool number = failure == std::errc{} && end == word.data() + word.size();
+    if (number && acs_mode(control) == mode) return control;
+  }
+  switch (mode) {
+    case AcsMode::redirect:
+      return acs_bits::usual_redirect;
+    case AcsMode::source_validation:
+      return acs_bits::source_validation;
+    case AcsMode::off:
+    case AcsMode::unknown:
+    case AcsMode::inherit:
+      break;
+  }
+  return 0;
+}
+
+AcsMode acs_mode(std::uint32_t control) {
+  constexpr std::uint32_t redirect =
+      acs_bits::request_redirect | acs_bits::completion_redirect | acs_bits::egress_control;
+  if ((control & redirect) != 0) return AcsMode::redirect;
+  return (control & acs_bits::source_validation) != 0 ? AcsMode::source_validation : AcsMode::off;
 }
 
 std::uint32_t numa_of(const Machine& machine, DeviceRef device) {

@@ -13,6 +13,8 @@ std::string_view to_string(IommuMode value) {
       return "translated";
     case IommuMode::unknown:
       return "unknown";
+    case IommuMode::inherit:
+      return "inherit";
   }
   return "invalid";
 }
@@ -75,6 +77,44 @@ std::string_view to_string(GpuMode value) {
       return "vgpu";
     case GpuMode::integrated:
       return "integrated";
+  }
+  return "invalid";
+}
+
+std::string_view to_string(LinkLayer value) {
+  switch (value) {
+    case LinkLayer::infiniband:
+      return "infiniband";
+    case LinkLayer::ethernet:
+      return "ethernet";
+    case LinkLayer::unknown:
+      return "unknown";
+  }
+  return "invalid";
+}
+
+std::string_view to_string(Answer value) {
+  switch (value) {
+    case Answer::no:
+      return "no";
+    case Answer::yes:
+      return "yes";
+    case Answer::unknown:
+      return "unknown";
+  }
+  return "invalid";
+}
+
+std::string_view to_string(FabricManager value) {
+  switch (value) {
+    case FabricManager::not_needed:
+      return "not_needed";
+    case FabricManager::running:
+      return "running";
+    case FabricManager::absent:
+      return "absent";
+    case FabricManager::unknown:
+      return "unknown";
   }
   return "invalid";
 }

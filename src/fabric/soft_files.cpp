@@ -15,7 +15,7 @@ void add_nvidia_driver(FileTree& tree, const Machine& machine) {
   tree.add_text(root + "/version", std::string("NVRM version: NVIDIA UNIX ") +
                                        (machine.kernel.dmabuf ? "Open Kernel Module for x86_64"
                                                               : "x86_64 Kernel Module") +
-                                       "  580.95.05  Release Build\n");
+                                       "  " + machine.kernel.nvidia_driver + "  Release Build\n");
   tree.add_text(root + "/params", "EnableGpuFirmware: 18\nRegistryDwords: \"\"\n");
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     const Gpu& gpu = machine.gpus[i];

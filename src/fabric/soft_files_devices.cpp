@@ -37,7 +37,7 @@ void add_block_device(FileTree& tree, const Drive& drive, const std::string& pat
   text("size", std::to_string(drive_sectors) + '\n');
   text("ro", "0\n");
   text("removable", "0\n");
-  text("queue/logical_block_size", "512\n");
+  text("queue/logical_block_size", std::to_string(drive.logical_block_bytes) + '\n');
   text("queue/physical_block_size", "4096\n");
   text("queue/dma_alignment", "3\n");
   text("queue/rotational", "0\n");
@@ -54,13 +54,16 @@ void add_block_device(FileTree& tree, const Drive& drive, const std::string& pat
 
 void add_nvme_drive(FileTree& tree, const Drive& drive, const std::string& controller,
                     const std::string& controller_path, std::int32_t numa) {
-  tree.add_text(controller_path + "/model", "software drive\n");
+  tree.add_text(controller_path + "/model", drive.model + '\n');
+  tree.add_text(controller_path + "/firmware_rev", drive.firmware + '\n');
+  const std::string block_path = controller_path + '/' + drive.name;
+  tree.add_text(block_path + "/nsid", std::to_string(drive.namespace_id) + '\n');
   tree.add_text(controller_path + "/serial", "0\n");
   tree.add_text(controller_path + "/state", "live\n");
   tree.add_text(controller_path + "/numa_node", std::to_string(numa) + '\n');
   tree.add_link(controller_path + "/subsystem", "/sys/class/nvme");
   tree.add_link("/sys/class/nvme/" + controller, controller_path);
-  add_block_device(tree, drive, controller_path + '/' + drive.name, controller_path);
+  add_block_device(tree, drive, block_path, controller_path);
 }
 
 void add_pci_drive(FileTree& tree, const Drive& drive, std::size_t index,
@@ -91,24 +94,35 @@ void add_fabrics_drive(FileTree& tree, const Machine& machine, const Drive& driv
   tree.add_text(path + "/transport", drive.driver == "nvme_tcp" ? "tcp\n" : "rdma\n");
   std::string address = "traddr=192.0.2.10,trsvcid=4420";
   if (drive.parent.kind == Parent::Kind::nic && drive.parent.index < machine.nics.size()) {
-    address += ",host_iface=" + machine.nics[drive.parent.index].name + "_net";
+    address += ",host_iface=" + machine.nics[drive.parent.index].netdev;
   }
   tree.add_text(path + "/address", address + '\n');
   add_nvme_drive(tree, drive, controller, path, -1);
+}
+
+/// The prefix of a mapping's uuid says who made it.
+std::string dm_uuid(const std::string& layer) {
+  if (layer == "lvm") return "LVM-software";
+  if (layer == "crypt") return "CRYPT-software";
+  if (layer == "multipath") return "mpath-software";
+  return layer.empty() ? "" : layer + "-software";
 }
 
 void add_virtual_drive(FileTree& tree, const Drive& drive) {
   const std::string path = "/sys/devices/virtual/block/" + drive.name;
   if (drive.driver == "dm") {
     tree.add_text(path + "/dm/name", drive.name + '\n');
-    tree.add_text(path + "/dm/uuid", "LVM-software\n");
+    tree.add_text(path + "/dm/uuid", dm_uuid(drive.layer) + '\n');
   } else if (drive.driver == "md") {
-    tree.add_text(path + "/md/level", "raid0\n");
-    tree.add_text(path + "/md/raid_disks", "2\n");
+    tree.add_text(path + "/md/level", drive.layer + '\n');
+    tree.add_text(path + "/md/raid_disks", std::to_string(drive.parts.size()) + '\n');
   } else if (drive.driver == "loop") {
     tree.add_text(path + "/loop/backing_file", "/backing\n");
   }
   add_block_device(tree, drive, path, "");
+  for (const std::string& part : drive.parts) {
+    tree.add_link(path + "/slaves/" + part, "/sys/class/block/" + part);
+  }
 }
 
 // What udevd stored: the file system is there for a drive that a mount lies on.
@@ -120,6 +134,14 @@ void add_udev_record(FileTree& tree, const Machine& machine, const Drive& drive)
     break;
   }
   tree.add_text("/run/udev/data/b" + device_number(drive), std::move(record));
+}
+
+/// Namespaces of one controller share its function.
+const PciFunction* drive_function(const std::vector<PciFunction>& functions, const Drive& drive) {
+  for (const PciFunction& function : functions) {
+    if (function.kind == PciFunction::Kind::endpoint && function.bdf == drive.bdf) return &function;
+  }
+  return nullptr;
 }
 
 /// As /sys/block/NAME/stat: requests, merges, sectors and milliseconds read, the same written, and
@@ -134,6 +156,22 @@ std::string drive_counters(const Ledger& ledger, std::size_t drive) {
   }
   return "0 0 " + std::to_string(read_bytes / sector_bytes) + " 0 0 0 " +
          std::to_string(written_bytes / sector_bytes) + " 0 0 0 0 0 0 0 0 0 0\n";
+}
+
+void add_port_files(FileTree& tree, const Nic& nic, const std::string& port) {
+  tree.add_text(port + "/state", nic.active ? "4: ACTIVE\n" : "1: DOWN\n");
+  tree.add_text(port + "/phys_state", nic.active ? "5: LinkUp\n" : "3: Disabled\n");
+  tree.add_text(port + "/rate", std::to_string(nic.rate_gbps) + " Gb/sec\n");
+  switch (nic.link_layer) {
+    case LinkLayer::infiniband:
+      tree.add_text(port + "/link_layer", "InfiniBand\n");
+      break;
+    case LinkLayer::ethernet:
+      tree.add_text(port + "/link_layer", "Ethernet\n");
+      break;
+    case LinkLayer::unknown:
+      break;
+  }
 }
 
 }  // namespace
@@ -151,9 +189,12 @@ void add_drive_files(FileTree& tree, const Machine& machine,
   for (std::size_t i = 0; i < machine.drives.size(); ++i) {
     const Drive& drive = machine.drives[i];
     if (is_network_file_system(drive)) continue;  // a server's export is no block device
-    if (drive.driver == "vfio-pci") continue;     // nor is a drive that a process may own
-    const DeviceRef device{DeviceRef::Kind::drive, static_cast<std::uint16_t>(i)};
-    if (const PciFunction* function = function_of(functions, device); function != nullptr) {
+    const PciFunction* function = is_pci_drive(drive) ? drive_function(functions, drive) : nullptr;
+    if (drive.driver == "vfio-pci") {  // a program's own: no block device
+      tree.add_text("/dev/vfio/" + drive.iommu_group, "");
+      continue;
+    }
+    if (function != nullptr) {
       add_pci_drive(tree, drive, i, *function);
     } else if (drive.driver.substr(0, 5) == "nvme_" || drive.parent.kind == Parent::Kind::nic) {
       add_fabrics_drive(tree, machine, drive, i);
@@ -179,18 +220,19 @@ void add_nic_files(FileTree& tree, const Machine& machine,
     const std::string path = function->path + "/infiniband/" + name;
     tree.add_link(path + "/device", function->path);
     tree.add_text(path + "/node_type", "1: CA\n");
-    tree.add_text(path + "/fw_ver", "28.0.0\n");
-    const std::string port = path + "/ports/1";
-    tree.add_text(port + "/state", "4: ACTIVE\n");
-    tree.add_text(port + "/phys_state", "5: LinkUp\n");
-    tree.add_text(port + "/rate", "400 Gb/sec (4X NDR)\n");
-    tree.add_text(port + "/link_layer", "InfiniBand\n");
+    const Nic& nic = machine.nics[i];
+    if (!nic.firmware.empty()) tree.add_text(path + "/fw_ver", nic.firmware + '\n');
+    add_port_files(tree, nic, path + "/ports/1");
     tree.add_link("/sys/class/infiniband/" + name, path);
-    const std::string net = function->path + "/net/" + name + "_net";
-    tree.add_link(net + "/device", function->path);
-    tree.add_text(net + "/operstate", "up\n");
-    tree.add_link("/sys/class/net/" + name + "_net", net);
-    tree.add_text("/dev/infiniband/uverbs" + std::to_string(i), "");
+    if (!nic.netdev.empty()) {
+      const std::string net = function->path + "/net/" + nic.netdev;
+      tree.add_link(net + "/device", function->path);
+      tree.add_text(net + "/operstate", nic.active ? "up\n" : "down\n");
+      tree.add_link("/sys/class/net/" + nic.netdev, net);
+    }
+    if (!machine.container.infiniband_hidden) {
+      tree.add_text("/dev/infiniband/uverbs" + std::to_string(i), "");
+    }
   }
 }
 

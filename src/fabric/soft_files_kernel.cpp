@@ -14,20 +14,23 @@ constexpr std::size_t cpus_per_node = 8;
 
 void add_processors(FileTree& tree, const Machine& machine) {
   const std::size_t nodes = std::max<std::size_t>(machine.numa_nodes.size(), 1);
+  const ProcessorFacts& processor = machine.processor;
   std::string cpuinfo;
   for (std::size_t cpu = 0; cpu < nodes * cpus_per_node; ++cpu) {
     const std::size_t node = cpu / cpus_per_node;
     const std::uint32_t socket =
         node < machine.numa_nodes.size() ? machine.numa_nodes[node].socket : 0;
-    cpuinfo += "processor\t: " + std::to_string(cpu) +
-               "\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
-               "model name\t: software processor\nphysical id\t: " +
-               std::to_string(socket) + "\nflags\t\t: fpu pae msr cx8 sse2" +
-               (machine.guest ? " hypervisor" : "") + " lm constant_tsc\n\n";
+    cpuinfo += "processor\t: " + std::to_string(cpu) + "\nvendor_id\t: " + processor.vendor +
+               "\ncpu family\t: " + std::to_string(processor.family) +
+               "\nmodel\t\t: " + std::to_string(processor.model) +
+               "\nmodel name\t: " + processor.name + "\nphysical id\t: " + std::to_string(socket) +
+               "\nflags\t\t: fpu pae msr cx8 sse2" + (machine.guest ? " hypervisor" : "") +
+               " lm constant_tsc\n\n";
     const std::string path = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
     tree.add_text(path + "/topology/physical_package_id", std::to_string(socket) + '\n');
   }
   tree.add_text("/proc/cpuinfo", cpuinfo);
+  tree.add_text("/proc/sys/kernel/arch", processor.architecture + '\n');
   const std::string last = std::to_string(nodes * cpus_per_node - 1);
   tree.add_text("/sys/devices/system/cpu/online", "0-" + last + '\n');
 }

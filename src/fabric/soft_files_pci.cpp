@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace nobounce::fabric {
 namespace {
@@ -49,20 +51,6 @@ std::uint32_t port_type(PciFunction::Kind kind) {
       return 6;
     case PciFunction::Kind::host_bridge:
     case PciFunction::Kind::endpoint:
-      break;
-  }
-  return 0;
-}
-
-std::uint32_t acs_control(AcsMode mode) {
-  switch (mode) {
-    case AcsMode::redirect:
-      return 0x001d;  // SV RR CR UF: what Linux sets with an IOMMU
-    case AcsMode::source_validation:
-      return 0x0001;
-    case AcsMode::off:
-    case AcsMode::unknown:
-    case AcsMode::inherit:
       break;
   }
   return 0;
@@ -138,13 +126,29 @@ void add_function(FileTree& tree, const Machine& machine, const PciFunction& fun
 }
 
 void add_iommu_group(FileTree& tree, IommuMode mode, const PciFunction& function,
-                     std::size_t number) {
-  const std::string group = "/sys/kernel/iommu_groups/" + std::to_string(number);
+                     const std::string& number) {
+  const std::string group = "/sys/kernel/iommu_groups/" + number;
   if (mode != IommuMode::unknown) {
     tree.add_text(group + "/type", mode == IommuMode::identity ? "identity\n" : "DMA-FQ\n");
   }
   tree.add_link(group + "/devices/" + function.bdf, function.path);
   tree.add_link(function.path + "/iommu_group", group);
+}
+
+/// The group that a device is described with.
+std::string group_of(const Machine& machine, const PciFunction& function) {
+  if (function.kind != PciFunction::Kind::endpoint) return {};
+  const std::uint16_t index = function.endpoint.index;
+  switch (function.endpoint.kind) {
+    case DeviceRef::Kind::gpu:
+      return machine.gpus[index].iommu_group;
+    case DeviceRef::Kind::nic:
+      return machine.nics[index].iommu_group;
+    case DeviceRef::Kind::drive:
+      return machine.drives[index].iommu_group;
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -167,7 +171,11 @@ std::string config_space(const PciFunction& function) {
     if (function.acs == AcsMode::unknown) return bytes.substr(0, config_bytes_without_rights);
     put32(bytes, acs_capability, 0x000d | (1u << 16));
     put16(bytes, acs_capability + 4, 0x005f);
-    put16(bytes, acs_capability + 6, acs_control(function.acs));
+    put16(bytes, acs_capability + 6, function.acs_control);
+  }
+  if (function.ats) {
+    put32(bytes, acs_capability, 0x000f | (1u << 16));
+    put16(bytes, acs_capability + 6, 0x8000);
   }
   return bytes;
 }
@@ -182,10 +190,20 @@ void add_pci_files(FileTree& tree, const Machine& machine,
     tree.add_directory("/sys/devices/virtual/iommu/dmar0");
     tree.add_link("/sys/class/iommu/dmar0", "/sys/devices/virtual/iommu/dmar0");
   }
-  std::size_t group = 0;
+  std::set<std::string> taken;
+  for (const PciFunction& function : functions) taken.insert(group_of(machine, function));
+  std::size_t next = 0;
   for (const PciFunction& function : functions) {
     add_function(tree, machine, function);
-    if (mode != IommuMode::off) add_iommu_group(tree, mode, function, group++);
+    const bool endpoint = function.kind == PciFunction::Kind::endpoint;
+    const IommuMode own = endpoint ? iommu_of(machine, function.endpoint) : mode;
+    if (own == IommuMode::off) continue;
+    std::string group = group_of(machine, function);
+    while (group.empty()) {  // a bridge gets a number that no device has
+      std::string candidate = std::to_string(next++);
+      if (taken.insert(candidate).second) group = std::move(candidate);
+    }
+    add_iommu_group(tree, own, function, group);
   }
 }
 

@@ -32,6 +32,8 @@ struct PciFunction {
   std::int32_t numa = 0;
   PcieLink link;
   AcsMode acs = AcsMode::off;  ///< of root ports and downstream ports
+  std::uint32_t acs_control = 0;
+  bool ats = false;  ///< address translation service enabled
   std::uint32_t bus = 0;
   std::uint32_t bus_below = 0;  ///< of bridges: the bus behind it
   std::uint32_t bus_last = 0;   ///< of bridges: the highest bus behind it

@@ -23,6 +23,11 @@ constexpr std::uint16_t switch_device = 0xc030;
 constexpr std::size_t bridges_per_domain = 8;
 constexpr std::uint32_t buses_per_bridge = 32;
 
+struct PortAcs {
+  AcsMode mode = AcsMode::off;
+  std::uint32_t control = 0;
+};
+
 struct EndpointAddress {
   std::uint32_t domain = 0;
   std::uint32_t bus = 0;
@@ -127,7 +132,7 @@ class PciLayout {
   }
 
   // A root port or downstream port with one thing behind it.
-  std::size_t add_port(PciFunction::Kind kind, AcsMode acs, const PcieLink& link,
+  std::size_t add_port(PciFunction::Kind kind, PortAcs acs, const PcieLink& link,
                        const std::string& parent_path, std::uint32_t bus, std::uint32_t slot) {
     PciFunction port;
     port.kind = kind;
@@ -135,7 +140,8 @@ class PciLayout {
     port.device = kind == PciFunction::Kind::root_port ? root_port_device : switch_device;
     port.class_code = 0x060400;
     port.driver = "pcieport";
-    port.acs = acs;
+    port.acs = acs.mode;
+    port.acs_control = acs.control;
     port.link = link;
     return add(port, parent_path, bus, port_bdf(domain_, bus, slot));
   }
@@ -148,19 +154,20 @@ class PciLayout {
     }
   }
 
-  AcsMode acs_of(const Parent& parent, AcsMode otherwise, const std::string& by_index,
-                 const std::string& by_name) const {
-    if (parent.kind != Parent::Kind::pci_switch) return otherwise;
-    for (const SwitchPort& port : machine_.switches[parent.index].ports) {
-      if ((port.device == by_index || port.device == by_name) && port.acs != AcsMode::inherit) {
-        return port.acs;
-      }
+  PortAcs acs_of(const Parent& parent, AcsMode otherwise, const std::string& device) const {
+    const std::vector<SwitchPort>& ports = parent.kind == Parent::Kind::pci_switch
+                                               ? machine_.switches[parent.index].ports
+                                               : machine_.host_bridges[parent.index].ports;
+    for (const SwitchPort& port : ports) {
+      if (port.device != device) continue;
+      const AcsMode mode = port.acs == AcsMode::inherit ? otherwise : port.acs;
+      return {mode, nobounce::acs_control(mode, port.acs_control)};
     }
-    return otherwise;
+    return {otherwise, nobounce::acs_control(otherwise)};
   }
 
   void add_endpoint(const Parent& parent, const PciFunction& endpoint, const std::string& bdf,
-                    const std::string& parent_path, std::uint32_t bus, AcsMode acs,
+                    const std::string& parent_path, std::uint32_t bus, PortAcs acs,
                     PciFunction::Kind port_kind, std::uint32_t slot) {
     const std::uint32_t own_bus = pci_address(bdf).bus;
     if (parent.kind == Parent::Kind::host_bridge && own_bus == bus) {
@@ -177,10 +184,10 @@ class PciLayout {
     const std::string name = "switch:" + std::to_string(index);
     const PcieLink link{5, 16, 5, 16};
     const std::size_t port =
-        add_port(port_kind, acs_of(parent, acs, name, name), link, parent_path, bus, slot);
+        add_port(port_kind, acs_of(parent, acs, name), link, parent_path, bus, slot);
     const std::uint32_t upstream_bus = free_bus();
     const std::uint32_t inner_bus = free_bus();
-    const std::size_t upstream = add_port(PciFunction::Kind::upstream_port, AcsMode::off, link,
+    const std::size_t upstream = add_port(PciFunction::Kind::upstream_port, PortAcs{}, link,
                                           std::string(functions_[port].path), upstream_bus, 0);
     const std::uint32_t outer_slots = slots_;
     slots_ = 0;
@@ -213,7 +220,7 @@ class PciLayout {
     }
     for (std::size_t i = 0; i < machine_.drives.size(); ++i) {
       const Drive& drive = machine_.drives[i];
-      if (drive.parent == parent && is_pci_drive(drive)) {
+      if (drive.parent == parent && is_pci_drive(drive) && drives_seen_.insert(drive.bdf).second) {
         add_device(parent, DeviceRef::Kind::drive, i, drive.bdf, drive.link, path, bus, acs,
                    port_kind);
       }
@@ -230,34 +237,43 @@ class PciLayout {
     const std::string word = kind == DeviceRef::Kind::gpu   ? "gpu:"
                              : kind == DeviceRef::Kind::nic ? "nic:"
                                                             : "drive:";
-    const AcsMode port_acs =
-        acs_of(parent, acs, word + std::to_string(index), device_name(machine_, endpoint.endpoint));
+    const PortAcs port_acs = acs_of(parent, acs, word + std::to_string(index));
     add_endpoint(parent, endpoint, bdf, path, bus, port_acs, port_kind, slots_++);
   }
 
   void set_ids(PciFunction& endpoint, DeviceRef::Kind kind, std::size_t index) const {
     if (kind == DeviceRef::Kind::gpu) {
-      endpoint.vendor = 0x10de, endpoint.device = 0x2330, endpoint.class_code = 0x030200;
-      endpoint.driver = "nvidia";
+      const Gpu& gpu = machine_.gpus[index];
+      set_id(endpoint, gpu.pci_id);
+      endpoint.class_code = 0x030200;
+      endpoint.driver = gpu.driver;
     } else if (kind == DeviceRef::Kind::nic) {
-      endpoint.vendor = 0x15b3, endpoint.device = 0x1021, endpoint.class_code = 0x020700;
-      endpoint.driver = "mlx5_core";
-    } else if (machine_.drives[index].driver == "nvme" ||
-               machine_.drives[index].driver == "vfio-pci") {
-      endpoint.vendor = 0x144d, endpoint.device = 0xa80a, endpoint.class_code = 0x010802;
-      endpoint.driver = machine_.drives[index].driver;
-    } else if (machine_.drives[index].driver == "virtio_blk") {
-      endpoint.vendor = 0x1af4, endpoint.device = 0x1042, endpoint.class_code = 0x010000;
-      endpoint.driver = "virtio-pci";
+      const Nic& nic = machine_.nics[index];
+      set_id(endpoint, nic.pci_id);
+      endpoint.class_code = nic.link_layer == LinkLayer::ethernet ? 0x020000 : 0x020700;
+      endpoint.driver = nic.driver;
+      endpoint.ats = nic.ats == Answer::yes;
     } else {
-      endpoint.vendor = 0x1000, endpoint.device = 0x10e2, endpoint.class_code = 0x010400;
-      endpoint.driver = machine_.drives[index].driver;
+      const Drive& drive = machine_.drives[index];
+      set_id(endpoint, drive.pci_id);
+      const bool nvme = drive.driver == "nvme" || drive.driver == "vfio-pci";
+      const bool virtio = drive.driver == "virtio_blk";
+      endpoint.class_code = nvme ? 0x010802 : virtio ? 0x010000 : 0x010400;
+      endpoint.driver = virtio ? "virtio-pci" : drive.driver;
     }
+  }
+
+  /// `10de:2330`
+  static void set_id(PciFunction& endpoint, const std::string& id) {
+    if (id.size() != 9) return;
+    endpoint.vendor = static_cast<std::uint16_t>(std::strtoul(id.c_str(), nullptr, 16));
+    endpoint.device = static_cast<std::uint16_t>(std::strtoul(id.c_str() + 5, nullptr, 16));
   }
 
   const Machine& machine_;
   std::vector<PciFunction> functions_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> used_;  ///< domain and bus
+  std::set<std::string> drives_seen_;  ///< addresses: namespaces of one controller share one
   std::uint32_t slots_ = 1;
   std::int32_t numa_ = 0;
   std::uint32_t domain_ = 0;

@@ -1,4 +1,4 @@
-// Reads /sys/block, /sys/class/infiniband and the mount table.
+// Reads /sys/block and the mount table.
 #include "topology/block_devices.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class StorageReader {
     for (const std::string_view line : split(modules, '\n'))
       registered_.emplace_back(line.substr(0, line.find_first_of(" \t:")));
     for (const std::string& name : names) read_drive(name);
-    for (const PciFunction& function : tree_.functions()) read_ownable(function);
+    for (const PciFunction& function : tree_.functions()) read_bare_controller(function);
     for (const MountLine& line : table_) read_mount(line);
     return std::move(result_);
   }
@@ -79,11 +79,13 @@ class StorageReader {
     if (found.function != nullptr && !mapped) {
       drive.bdf = found.function->bdf;
       drive.link = tree_.link_of(*found.function);
+      drive.pci_id = found.function->id();
     } else if (drive.driver.substr(0, 5) == "nvme_") {
       if (const auto nic = nic_of_fabrics(*path)) drive.parent = Parent{Parent::Kind::nic, *nic};
     }
     drive.nvidia_fs_registered =
         std::find(registered_.begin(), registered_.end(), drive.driver) != registered_.end();
+    read_properties(*path, mapped, drive);
     add_device(device, name);
     for (const std::string& part : names_in(files_, *path)) {
       const std::string part_device = text_at(files_, *path + "/" + part + "/dev");
@@ -94,20 +96,55 @@ class StorageReader {
     result_.drives.push_back(std::move(found));
   }
 
-  /// A drive that the kernel left to whoever opens it has no block device: its address names it.
-  void read_ownable(const PciFunction& function) {
+  /// An NVMe controller that a driver for user space holds: it has no block device.
+  void read_bare_controller(const PciFunction& function) {
     if (function.class_code >> 8 != nvme_class) return;
-    const Result<std::string> driver = files_.real_path(function.path + "/driver");
-    if (!driver || last_part(*driver) != "vfio-pci") return;
+    const std::string driver = tree_.driver_of(function);
+    if (driver != "vfio-pci" && driver != "uio_pci_generic") return;
     FoundDrive found;
     found.function = &function;
-    found.drive.name = function.bdf;
-    found.drive.bdf = function.bdf;
-    found.drive.driver = "vfio-pci";
-    found.drive.parent = Parent{};
-    found.drive.link = tree_.link_of(function);
-    found.drive.nvidia_fs_registered = false;
+    Drive& drive = found.drive;
+    drive.name = drive.bdf = function.bdf;
+    drive.driver = driver;
+    drive.nvidia_fs_registered = false;
+    drive.link = tree_.link_of(function);
+    drive.pci_id = function.id();
     result_.drives.push_back(std::move(found));
+  }
+
+  void read_properties(const std::string& path, bool mapped, Drive& drive) {
+    const auto block = number_at(files_, path + "/queue/logical_block_size");
+    if (block.has_value() && *block > 0) {
+      drive.logical_block_bytes = static_cast<std::uint32_t>(*block);
+    }
+    if (mapped) {
+      drive.layer = layer_of(path, drive.driver);
+      drive.parts = names_in(files_, path + "/slaves");
+      std::sort(drive.parts.begin(), drive.parts.end(), natural_less);
+      // A part may be a partition: its disk is the drive.
+      for (std::string& part : drive.parts) part = disk_of(part);
+      return;
+    }
+    const auto nsid = number_at(files_, path + "/nsid");
+    if (nsid.has_value() && *nsid > 0) drive.namespace_id = static_cast<std::uint32_t>(*nsid);
+    drive.model = text_at(files_, path + "/device/model");
+    drive.firmware = text_at(files_, path + "/device/firmware_rev");
+  }
+
+  /// What a mapping does with requests: md says it, of dm the uuid's prefix tells who made it.
+  [[nodiscard]] std::string layer_of(const std::string& path, std::string_view driver) const {
+    if (driver == "md") return text_at(files_, path + "/md/level");
+    const std::string uuid = text_at(files_, path + "/dm/uuid");
+    const std::string maker = uuid.substr(0, uuid.find('-'));
+    if (maker == "LVM") return "lvm";
+    if (maker == "CRYPT") return "crypt";
+    return maker == "mpath" ? "multipath" : maker;
+  }
+
+  [[nodiscard]] std::string disk_of(const std::string& name) const {
+    const Result<std::string> path = files_.real_path("/sys/class/block/" + name);
+    if (!path || !files_.exists(*path + "/partition")) return name;
+    return std::string(last_part(path->substr(0, path->rfind('/'))));
   }
 
   void add_device(const std::string& device, const std::string& drive) {
@@ -236,27 +273,6 @@ class StorageReader {
 };
 
 }  // namespace
-
-std::vector<FoundNic> read_nics(system::Files& files, const PciTree& tree) {
-  const std::string root = "/sys/class/infiniband";
-  std::vector<std::string> names = names_in(files, root);
-  std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) { return natural_less(a, b); });
-  std::vector<FoundNic> nics;
-  for (const std::string& name : names) {
-    FoundNic found;
-    found.nic.name = name;
-    if (const Result<std::string> path = files.real_path(root + "/" + name)) {
-      found.function = tree.owner_of(*path);
-    }
-    if (found.function != nullptr) {
-      found.nic.bdf = found.function->bdf;
-      found.nic.link = tree.link_of(*found.function);
-    }
-    nics.push_back(std::move(found));
-  }
-  return nics;
-}
 
 StorageTree read_storage(system::Files& files, const PciTree& tree,
                          const std::vector<FoundNic>& nics) {

@@ -1,10 +1,11 @@
-// Drives and adapters as /sys shows them, and the mounts that lie on them.
+// Drives as /sys shows them, and the mounts that lie on them.
 #pragma once
 
 #include <vector>
 
 #include <nobounce/machine.hpp>
 #include "system/files.hpp"
+#include "topology/nics.hpp"
 #include "topology/pci_tree.hpp"
 
 namespace nobounce::topology {
@@ -15,18 +16,10 @@ struct FoundDrive {
   const PciFunction* function = nullptr;
 };
 
-struct FoundNic {
-  Nic nic;  ///< without its parent
-  const PciFunction* function = nullptr;
-};
-
 struct StorageTree {
   std::vector<FoundDrive> drives;
   std::vector<Mount> mounts;
 };
-
-/// RDMA adapters (/sys/class/infiniband), in order of their names.
-[[nodiscard]] std::vector<FoundNic> read_nics(system::Files& files, const PciTree& tree);
 
 /// Block devices that may hold data, in order of their names, then the servers of network file
 /// systems that are mounted; and every mount that may hold user data. A later mount on a point

@@ -148,6 +148,8 @@ class GpuReader {
       gpu.peer_status = PeerStatus::unknown;
       if (const PciFunction* function = tree_.find(gpu.bdf)) {
         gpu.link = tree_.link_of(*function);
+        gpu.pci_id = function->id();
+        gpu.driver = tree_.driver_of(*function);
         if (gpu.bar1_bytes == 0) gpu.bar1_bytes = tree_.window_bytes(*function, 1);
       }
       read_driver_files(gpu);

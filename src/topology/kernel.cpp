@@ -11,7 +11,7 @@
 namespace nobounce::topology {
 namespace {
 
-constexpr std::int64_t amd_zen_family = 0x17;
+constexpr std::uint32_t amd_zen_family = 0x17;
 constexpr std::uint32_t intel = 0x8086;
 
 /// The value of `name : value`; empty where the line is of another name.
@@ -71,12 +71,22 @@ bool is_loaded(system::Files& files, const std::vector<std::string_view>& loaded
 
 Processor read_processor(system::Files& files) {
   Processor processor;
+  ProcessorFacts& facts = processor.facts;
+  facts = ProcessorFacts{text_at(files, "/proc/sys/kernel/arch"), {}, 0, 0, {}};
   const std::string text = text_at(files, "/proc/cpuinfo");
+  const auto number = [](std::string_view value) {
+    return static_cast<std::uint32_t>(std::max<std::int64_t>(number_of(value).value_or(0), 0));
+  };
   for (const std::string_view line : split(text, '\n')) {
-    if (processor.vendor.empty()) processor.vendor = value_of(line, "vendor_id");
-    if (processor.family == 0)
-      processor.family = number_of(value_of(line, "cpu family")).value_or(0);
+    if (facts.vendor.empty()) facts.vendor = value_of(line, "vendor_id");
+    if (facts.family == 0) facts.family = number(value_of(line, "cpu family"));
+    if (facts.model == 0) facts.model = number(value_of(line, "model"));
+    if (facts.name.empty()) facts.name = value_of(line, "model name");
+    if (facts.architecture.empty() && !value_of(line, "CPU implementer").empty()) {
+      facts.architecture = "aarch64";
+    }
     if (const std::string_view flags = value_of(line, "flags"); !flags.empty()) {
+      if (facts.architecture.empty()) facts.architecture = "x86_64";
       const std::vector<std::string_view> words = split(flags, ' ');
       processor.guest = std::find(words.begin(), words.end(), "hypervisor") != words.end();
       return processor;
@@ -87,13 +97,24 @@ Processor read_processor(system::Files& files) {
   return processor;
 }
 
+/// The version in `NVRM version: NVIDIA UNIX ... Kernel Module for x86_64  580.95.05  Release`.
+std::string nvidia_version(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  for (const std::string_view word : split(line, ' ')) {
+    const bool number = word.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (number && word.find('.') != std::string_view::npos) return std::string(word);
+  }
+  return {};
+}
+
 KernelFacts read_kernel(system::Files& files) {
   KernelFacts kernel;
   kernel.release = text_at(files, "/proc/sys/kernel/osrelease");
   kernel.pci_p2pdma = read_p2pdma(files, kernel.release);
   // Exporting GPU memory is a thing of NVIDIA's open kernel modules.
-  kernel.dmabuf =
-      text_at(files, "/proc/driver/nvidia/version").find("Open Kernel Module") != std::string::npos;
+  const std::string version = text_at(files, "/proc/driver/nvidia/version");
+  kernel.dmabuf = version.find("Open Kernel Module") != std::string::npos;
+  kernel.nvidia_driver = nvidia_version(version);
   kernel.iommu = IommuMode::unknown;
   return kernel;
 }
@@ -129,7 +150,7 @@ std::vector<NumaNode> read_numa_nodes(system::Files& files) {
 PeerForwarding forwarding_of(const PciTree& tree, std::string_view root,
                              const Processor& processor) {
   if (processor.guest) return PeerForwarding::unknown;
-  if (processor.vendor == "AuthenticAMD" && processor.family >= amd_zen_family)
+  if (processor.facts.vendor == "AuthenticAMD" && processor.facts.family >= amd_zen_family)
     return PeerForwarding::allowed;
   const PciFunction* first = nullptr;
   for (const PciFunction& function : tree.functions()) {

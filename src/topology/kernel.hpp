@@ -13,8 +13,7 @@
 namespace nobounce::topology {
 
 struct Processor {
-  std::string vendor;  ///< GenuineIntel, AuthenticAMD; empty on other architectures
-  std::int64_t family = 0;
+  ProcessorFacts facts;
   bool guest = false;  ///< a hypervisor runs below this kernel
 };
 

@@ -9,14 +9,10 @@
 namespace nobounce::topology {
 namespace {
 
-// Bits of the ACS control word.
-constexpr std::uint16_t acs_source_validation = 0x01;
-constexpr std::uint16_t acs_request_redirect = 0x04;
-constexpr std::uint16_t acs_completion_redirect = 0x08;
-constexpr std::uint16_t acs_egress_control = 0x20;
-
 constexpr std::size_t config_legacy_bytes = 256;
 constexpr std::uint32_t acs_capability_id = 0x000d;
+constexpr std::uint32_t ats_capability_id = 0x000f;
+constexpr std::uint32_t ats_enable = 0x8000;
 
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -42,6 +38,12 @@ std::uint32_t word_at(std::string_view bytes, std::size_t at, std::size_t length
   for (std::size_t i = length; i-- > 0;)
     value = value << 8 | static_cast<std::uint8_t>(bytes[at + i]);
   return value;
+}
+
+std::string hex4(std::uint32_t value) {
+  std::string text(4, '0');
+  for (std::size_t i = 4; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+  return text;
 }
 
 std::uint32_t generation_of(std::string_view speed) {
@@ -90,11 +92,8 @@ std::string canonical_bdf(std::string_view text) {
   return bdf;
 }
 
-AcsMode acs_mode(std::uint16_t control) {
-  if ((control & (acs_request_redirect | acs_completion_redirect | acs_egress_control)) != 0) {
-    return AcsMode::redirect;
-  }
-  return (control & acs_source_validation) != 0 ? AcsMode::source_validation : AcsMode::off;
+std::string PciFunction::id() const {
+  return hex4(vendor) + ":" + hex4(device);
 }
 
 PciTree PciTree::read(system::Files& files) {
@@ -163,22 +162,47 @@ std::optional<std::int64_t> PciTree::numa_of(const PciFunction& function) const 
   return number_at(*files_, function.path + "/numa_node");
 }
 
-AcsMode PciTree::acs_of(const PciFunction& port) const {
-  const Result<std::string> config = files_->read(port.path + "/config");
+std::optional<std::string> PciTree::extended_capability(const PciFunction& function,
+                                                        std::uint32_t id) const {
+  const Result<std::string> config = files_->read(function.path + "/config");
   // Without rights the kernel gives 64 bytes, without extended configuration space 256.
-  if (!config || config->size() <= config_legacy_bytes) return AcsMode::unknown;
+  if (!config || config->size() <= config_legacy_bytes) return std::nullopt;
   std::size_t at = config_legacy_bytes;
   for (int capabilities = 0; capabilities < 96 && at + 8 <= config->size(); ++capabilities) {
     const std::uint32_t header = word_at(*config, at, 4);
     if (header == 0 || header == 0xffffffff) break;
-    if ((header & 0xffff) == acs_capability_id) {
-      return acs_mode(static_cast<std::uint16_t>(word_at(*config, at + 6, 2)));
-    }
+    if ((header & 0xffff) == id) return config->substr(at, 16);
     const std::size_t next = header >> 20 & 0xffc;
     if (next < config_legacy_bytes) break;
     at = next;
   }
-  return AcsMode::off;  // a port without ACS cannot redirect
+  return std::string();
+}
+
+PortAcs PciTree::acs_of(const PciFunction& port) const {
+  const std::optional<std::string> capability = extended_capability(port, acs_capability_id);
+  if (!capability.has_value()) return {};
+  if (capability->size() < 8) return {AcsMode::off, {}};  // without ACS it cannot redirect
+  const std::uint32_t control = word_at(*capability, 6, 2);
+  const AcsMode mode = acs_mode(control);
+  return {mode, control == acs_control(mode) ? std::string() : "0x" + hex4(control)};
+}
+
+Answer PciTree::ats_of(const PciFunction& function) const {
+  const std::optional<std::string> capability = extended_capability(function, ats_capability_id);
+  if (!capability.has_value()) return Answer::unknown;
+  if (capability->size() < 8) return Answer::no;
+  return (word_at(*capability, 6, 2) & ats_enable) != 0 ? Answer::yes : Answer::no;
+}
+
+std::string PciTree::iommu_group_of(const PciFunction& function) const {
+  const Result<std::string> group = files_->real_path(function.path + "/iommu_group");
+  return group ? std::string(last_part(*group)) : std::string();
+}
+
+std::string PciTree::driver_of(const PciFunction& function) const {
+  const Result<std::string> driver = files_->real_path(function.path + "/driver");
+  return driver ? std::string(last_part(*driver)) : std::string();
 }
 
 IommuMode PciTree::iommu_of(const PciFunction& function) const {

@@ -28,9 +28,17 @@ struct PciFunction {
   /// turns.
   [[nodiscard]] bool is_root_port() const { return is_bridge() && bridges.empty(); }
   [[nodiscard]] bool is_upstream_port() const { return is_bridge() && bridges.size() % 2 == 1; }
+  /// `10de:2330`
+  [[nodiscard]] std::string id() const;
   [[nodiscard]] bool is_nvidia_gpu() const {
     return vendor == 0x10de && (class_code >> 8 == 0x0300 || class_code >> 8 == 0x0302);
   }
+};
+
+/// ACS of a port: what it does to peer requests, and the word that says so.
+struct PortAcs {
+  AcsMode mode = AcsMode::unknown;
+  std::string control;  ///< `0x001d`; empty: the usual word of the mode
 };
 
 class PciTree {
@@ -51,13 +59,24 @@ class PciTree {
   [[nodiscard]] std::optional<std::int64_t> numa_of(const PciFunction& function) const;
   /// What its ACS control word does to peer requests; unknown where configuration space is cut
   /// short.
-  [[nodiscard]] AcsMode acs_of(const PciFunction& port) const;
+  [[nodiscard]] PortAcs acs_of(const PciFunction& port) const;
+  /// Whether address translation service is enabled; unknown as above.
+  [[nodiscard]] Answer ats_of(const PciFunction& function) const;
   [[nodiscard]] IommuMode iommu_of(const PciFunction& function) const;
+  /// The number of its IOMMU group; empty where it has none.
+  [[nodiscard]] std::string iommu_group_of(const PciFunction& function) const;
+  /// The driver bound to it; empty: none.
+  [[nodiscard]] std::string driver_of(const PciFunction& function) const;
   /// Size of a base address register's window; 0 where it has none.
   [[nodiscard]] std::uint64_t window_bytes(const PciFunction& function, std::size_t bar) const;
 
  private:
   explicit PciTree(system::Files& files) : files_(&files) {}
+
+  /// The words of an extended capability, from its header on; empty text where the function has
+  /// none, nothing where configuration space is cut short.
+  [[nodiscard]] std::optional<std::string> extended_capability(const PciFunction& function,
+                                                               std::uint32_t id) const;
 
   system::Files* files_;
   std::vector<PciFunction> functions_;
@@ -67,8 +86,5 @@ class PciTree {
 /// Lower case, with a domain of at least four digits: 00000000:01:00.0 and 0000:01:00.0 are one
 /// address.
 [[nodiscard]] std::string canonical_bdf(std::string_view text);
-
-/// The mode that an ACS control word stands for.
-[[nodiscard]] AcsMode acs_mode(std::uint16_t control);
 
 }  // namespace nobounce::topology

@@ -9,26 +9,12 @@
 #include "topology/block_devices.hpp"
 #include "topology/gpus.hpp"
 #include "topology/kernel.hpp"
+#include "topology/nics.hpp"
 #include "topology/pci_tree.hpp"
 #include "topology/sysfs_text.hpp"
 
 namespace nobounce::topology {
 namespace {
-
-int severity(AcsMode mode) {
-  switch (mode) {
-    case AcsMode::redirect:
-      return 3;
-    case AcsMode::unknown:
-      return 2;
-    case AcsMode::source_validation:
-      return 1;
-    case AcsMode::off:
-    case AcsMode::inherit:
-      break;
-  }
-  return 0;
-}
 
 /// What a driver folds several devices into: translated if any is, else identity, unknown or off.
 int severity(IommuMode mode) {
@@ -40,6 +26,7 @@ int severity(IommuMode mode) {
     case IommuMode::identity:
       return 1;
     case IommuMode::off:
+    case IommuMode::inherit:
       break;
   }
   return 0;
@@ -59,7 +46,7 @@ class MachineReader {
     read_bridges();
     read_endpoints();
     read_acs();
-    machine_.kernel.iommu = read_iommu();
+    read_iommu();
     machine_.libcufile = read_libcufile();
     complete();
     return std::move(machine_);
@@ -69,6 +56,7 @@ class MachineReader {
   void read_bridges() {
     const Processor processor = read_processor(files_);
     machine_.guest = processor.guest;
+    machine_.processor = processor.facts;
     for (const std::string& root : tree_.roots()) {
       bridge_index_[root] = static_cast<std::uint32_t>(machine_.host_bridges.size());
       HostBridge bridge;
@@ -172,44 +160,67 @@ class MachineReader {
     ports.insert(ports.end(), port_devices_.begin(), port_devices_.end());
     for (const auto& [device, port] : ports) {
       if (port == nullptr) continue;
-      const AcsMode mode = acs_of(*port);
+      const PortAcs& acs = acs_of(*port);
       const Parent parent = port->is_root_port() ? Parent{} : parent_of(*port);
       if (parent.kind == Parent::Kind::pci_switch) {
-        machine_.switches[parent.index].ports.push_back(SwitchPort{device, mode});
+        machine_.switches[parent.index].ports.push_back({device, acs.mode, acs.control});
       } else if (const auto bridge = bridge_index_.find(port->root);
                  bridge != bridge_index_.end()) {
-        // One word for all root ports in use: the one that harms most.
-        AcsMode& worst = machine_.host_bridges[bridge->second].acs;
-        if (severity(mode) > severity(worst)) worst = mode;
+        machine_.host_bridges[bridge->second].ports.push_back({device, acs.mode, acs.control});
       }
     }
-    for (Switch& each : machine_.switches) fold_ports(each);
+    for (Switch& each : machine_.switches) each.acs = fold_ports(each.ports);
+    for (HostBridge& each : machine_.host_bridges) {
+      each.acs = fold_ports(each.ports);
+      // Of root ports only those are listed that differ.
+      each.ports.erase(std::remove_if(each.ports.begin(), each.ports.end(),
+                                      [](const SwitchPort& port) {
+                                        return port.acs == AcsMode::inherit &&
+                                               port.acs_control.empty();
+                                      }),
+                       each.ports.end());
+    }
   }
 
-  AcsMode acs_of(const PciFunction& port) {
+  const PortAcs& acs_of(const PciFunction& port) {
     const auto known = acs_.find(port.bdf);
     if (known != acs_.end()) return known->second;
-    const AcsMode mode = tree_.acs_of(port);
-    acs_.emplace(port.bdf, mode);
-    return mode;
+    return acs_.emplace(port.bdf, tree_.acs_of(port)).first->second;
   }
 
-  /// The switch gets what most of its ports have; those inherit it.
-  static void fold_ports(Switch& found) {
+  /// What most of the ports have; those inherit it.
+  static AcsMode fold_ports(std::vector<SwitchPort>& ports) {
     std::map<AcsMode, std::size_t> counts;
-    for (const SwitchPort& port : found.ports) ++counts[port.acs];
+    for (const SwitchPort& port : ports) ++counts[port.acs];
     std::size_t most = 0;
+    AcsMode usual = AcsMode::off;
     for (const auto& [mode, count] : counts) {
       if (count <= most) continue;
       most = count;
-      found.acs = mode;
+      usual = mode;
     }
-    for (SwitchPort& port : found.ports) {
-      if (port.acs == found.acs) port.acs = AcsMode::inherit;
+    for (SwitchPort& port : ports) {
+      if (port.acs == usual) port.acs = AcsMode::inherit;
     }
+    return usual;
   }
 
-  [[nodiscard]] IommuMode read_iommu() const {
+  /// The worst of all devices, and of each device where it differs.
+  void read_iommu() {
+    machine_.kernel.iommu = worst_iommu();
+    const auto read = [this](const std::string& bdf, IommuMode& mode, std::string& group) {
+      const PciFunction* function = tree_.find(bdf);
+      if (function == nullptr) return;
+      mode = tree_.iommu_of(*function);
+      if (mode == machine_.kernel.iommu) mode = IommuMode::inherit;
+      group = tree_.iommu_group_of(*function);
+    };
+    for (Gpu& gpu : machine_.gpus) read(gpu.bdf, gpu.iommu, gpu.iommu_group);
+    for (Nic& nic : machine_.nics) read(nic.bdf, nic.iommu, nic.iommu_group);
+    for (Drive& drive : machine_.drives) read(drive.bdf, drive.iommu, drive.iommu_group);
+  }
+
+  [[nodiscard]] IommuMode worst_iommu() const {
     if (tree_.functions().empty()) return IommuMode::unknown;
     IommuMode worst = IommuMode::off;
     const auto look_at = [&](const PciFunction& function) {
@@ -236,7 +247,7 @@ class MachineReader {
   /// What every machine has, even where nobody can read it.
   void complete() {
     if (machine_.host_bridges.empty()) {
-      machine_.host_bridges.push_back(HostBridge{0, PeerForwarding::unknown, AcsMode::unknown});
+      machine_.host_bridges.push_back(HostBridge{0, PeerForwarding::unknown, AcsMode::unknown, {}});
     }
     const bool has_root = std::any_of(machine_.mounts.begin(), machine_.mounts.end(),
                                       [](const Mount& mount) { return mount.point == "/"; });
@@ -253,7 +264,7 @@ class MachineReader {
   std::vector<const PciFunction*> upstream_ports_;
   std::vector<const PciFunction*> placed_;
   std::vector<std::pair<std::string, const PciFunction*>> port_devices_;
-  std::map<std::string, AcsMode> acs_;
+  std::map<std::string, PortAcs> acs_;
 };
 
 }  // namespace

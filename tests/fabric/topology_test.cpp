@@ -55,6 +55,7 @@ Machine visible_part(Machine machine) {
   if (patch != machine.libcufile.find('.')) machine.libcufile.resize(patch);
   machine.environment.clear();
   if (machine.gpus.empty()) machine.kernel.dmabuf = false;  // nobody to ask
+  if (machine.gpus.empty()) machine.kernel.nvidia_driver.clear();
   for (std::uint32_t i = 0; i < machine.gpus.size(); ++i) {
     machine.gpus[i].gpudirect_rdma = true;  // a CUDA attribute: in the facts
   }

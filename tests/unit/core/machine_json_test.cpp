@@ -63,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadMachine{R"({"drives":[{"major":4294967296}]})",
                    "/drives/0/major: 4294967296 is more than 4294967295"},
         BadMachine{R"({"kernel":{"iommu":"on"}})",
-                   "/kernel/iommu: needs off, identity, translated or unknown, not a text \"on\""},
+                   "/kernel/iommu: needs off, identity, translated, unknown or inherit, not a text "
+                   "\"on\""},
         BadMachine{R"({"host_bridges":[{"peer_forwarding":true}]})",
                    "/host_bridges/0/peer_forwarding: needs refused, allowed or unknown, "
                    "not true or false"},
@@ -114,13 +115,28 @@ INSTANTIATE_TEST_SUITE_P(
             R"({"gpus":[{"parent":"switch:0"}],"switches":[{"ports":[{"device":"gpu:0"},{"device":"gpu:0"}]}]})",
             "/switches/0/ports/1/device: gpu:0 has a port already"},
         BadMachine{R"({"switches":[{"acs":"inherit"}]})",
-                   "/switches/0/acs: only a switch's port can inherit"},
+                   "/switches/0/acs: only a port can inherit"},
         BadMachine{R"({"host_bridges":[{"acs":"inherit"}]})",
-                   "/host_bridges/0/acs: only a switch's port can inherit"},
+                   "/host_bridges/0/acs: only a port can inherit"},
         BadMachine{R"({"gpus":[{"bdf":"01:00"}]})",
                    "/gpus/0/bdf: \"01:00\" is not of the form 0000:01:00.0 (lower case)"},
         BadMachine{R"({"gpus":[{"bdf":"0000:01:00.0"}],"nics":[{"bdf":"0000:01:00.0"}]})",
                    "/nics/0/bdf: the bus address 0000:01:00.0 is taken"},
+        BadMachine{R"({"kernel":{"iommu":"inherit"}})", "/kernel/iommu: only a device can inherit"},
+        BadMachine{
+            R"({"switches":[{}],"drives":[{"bdf":"0000:01:00.0"},{"bdf":"0000:01:00.0","parent":"switch:0"}]})",
+            "/drives/1/bdf: nvme1n1 shares the bus address 0000:01:00.0 with nvme0n1, but not its "
+            "parent and driver"},
+        BadMachine{R"({"drives":[{"name":"md0","driver":"md","parts":["sda"]}]})",
+                   "/drives/0/parts/0: there is no drive sda"},
+        BadMachine{
+            R"({"drives":[{"name":"a","driver":"dm","parts":["b"]},{"name":"b","driver":"dm","parts":["a"]}]})",
+            "/drives/0/parts: a is a part of itself"},
+        BadMachine{R"({"gpus":[{}],"host_bridges":[{"ports":[{"device":"gpu:1"}]}]})",
+                   "/host_bridges/0/ports/0/device: \"gpu:1\" is no device of this machine"},
+        BadMachine{
+            R"({"gpus":[{}],"host_bridges":[{"ports":[{"device":"gpu:0","acs_control":"29"}]}]})",
+            "/host_bridges/0/ports/0/acs_control: \"29\" is not of the form 0x001d"},
         BadMachine{R"({"gpus":[{"uuid":"GPU-1"},{"uuid":"GPU-1"}]})",
                    "/gpus/1/uuid: the uuid GPU-1 is taken"},
         BadMachine{R"({"drives":[{"major":8,"minor":1},{"major":8,"minor":1}]})",
@@ -157,6 +173,14 @@ TEST(MachineJson, RefusesMoreDevicesThanAReferenceCanName) {
   EXPECT_EQ(many.error().detail, "/gpus: more than 1024 items");
   for (int i = 0; i < 4096; ++i) text += ",{}";
   EXPECT_EQ(machine_from_text(text + "]}", "m.json").error().detail, "/gpus: more than 4096 items");
+}
+
+TEST(MachineJson, NamespacesOfOneControllerShareItsAddress) {
+  const Machine machine = machine_of(
+      R"({"kernel":{"iommu":"identity"},"drives":[{"name":"nvme0n1","bdf":"0000:01:00.0"},{"name":"nvme0n2","bdf":"0000:01:00.0","namespace_id":2}]})");
+  EXPECT_EQ(machine.drives[0].bdf, machine.drives[1].bdf);
+  EXPECT_EQ(machine.drives[0].iommu_group, "0");
+  EXPECT_EQ(machine.drives[1].iommu_group, "0");
 }
 
 TEST(MachineJson, AnEmptyDocumentIsAMachineWithoutDevices) {

@@ -222,6 +222,34 @@ std::vector<DeviceRef> all_devices(const Machine& machine) {
   return devices;
 }
 
+TEST(Path, SaysTheControlWordOfEachPort) {
+  Machine machine = house();
+  for (Switch& each : machine.switches) each.acs = AcsMode::redirect;
+  for (SwitchPort& port : machine.switches[0].ports) port.acs_control = "0x005d";
+  const Path path = path_between(machine, gpu(0), memory(0));
+  ASSERT_FALSE(path.ports.empty());
+  EXPECT_EQ(path.ports[0].control, 0x5du);
+  for (Switch& each : machine.switches) each.acs = AcsMode::off;
+  EXPECT_EQ(path_between(machine, gpu(0), memory(0)).ports[0].control, 0u)
+      << "a word counts only while it agrees with the mode";
+}
+
+TEST(Path, OfACoherentGpuToMemoryIsTheChipLink) {
+  Machine machine = house();
+  machine.gpus[0].coherent = true;
+  EXPECT_EQ(path_between(machine, gpu(0), memory(0)).link, Link::c2c);
+  EXPECT_NE(path_between(machine, gpu(1), memory(0)).link, Link::c2c);
+}
+
+TEST(Iommu, IsTheDevicesOwnOrTheKernels) {
+  Machine machine = house();
+  machine.kernel.iommu = IommuMode::translated;
+  machine.gpus[0].iommu = IommuMode::identity;
+  EXPECT_EQ(iommu_of(machine, gpu(0)), IommuMode::identity);
+  EXPECT_EQ(iommu_of(machine, gpu(1)), IommuMode::translated);
+  EXPECT_EQ(iommu_of(machine, memory(0)), IommuMode::translated);
+}
+
 TEST(PathProperty, ThereAndBackAreTheSamePath) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Machine machine = random_machine(seed);

@@ -34,11 +34,15 @@ TEST(Words, AreSpelledAsTheDesignWritesThem) {
   EXPECT_EQ(all_words<CauseKind>(), "precondition observed measured");
   EXPECT_EQ(all_words<PathLevel>(), "X NV PIX PXB PHB NODE SYS");
   EXPECT_EQ(all_words<TransferState>(), "done refused failed cancelled");
-  EXPECT_EQ(all_words<ErrorOrigin>(), "os cuda nvml cufile policy input session fabric");
+  EXPECT_EQ(all_words<ErrorOrigin>(),
+            "os cuda nvml cufile policy input session fabric verbs nvme remote");
   EXPECT_EQ(all_words<ProviderKind>(), "storage peer rdma nvme host staged");
   EXPECT_EQ(all_words<AllocationKind>(),
             "unknown device vmm pool ipc_import managed host_pinned host_pageable");
-  EXPECT_EQ(all_words<IommuMode>(), "off identity translated unknown");
+  EXPECT_EQ(all_words<IommuMode>(), "off identity translated unknown inherit");
+  EXPECT_EQ(all_words<LinkLayer>(), "infiniband ethernet unknown");
+  EXPECT_EQ(all_words<Answer>(), "no yes unknown");
+  EXPECT_EQ(all_words<FabricManager>(), "not_needed running absent unknown");
   EXPECT_EQ(all_words<AcsMode>(), "off redirect source_validation unknown inherit");
   EXPECT_EQ(all_words<PeerForwarding>(), "refused allowed unknown");
   EXPECT_EQ(all_words<PeerStatus>(), "ok cns gns tns ns dr unknown");
