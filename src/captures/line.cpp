@@ -1,0 +1,219 @@
+// Cleaning lines.
+#include "captures/line.hpp"
+
+#include "captures/scan.hpp"
+#include "core/json.hpp"
+
+namespace nobounce::captures {
+
+namespace {
+
+/// Length of an escape sequence at the front, also of one that lost its first byte: `[4m`.
+std::size_t escape_length(std::string_view text) {
+  std::size_t at = 0;
+  if (text[0] == '\x1b') {
+    at = 1;
+  } else if (starts(text, "^[[")) {
+    at = 2;
+  }
+  if (at >= text.size()) return at;
+  if (at == 1 && text[1] == ']') {  // up to the bell
+    const std::size_t bell = text.find('\a');
+    return bell == std::string_view::npos ? text.size() : bell + 1;
+  }
+  if (text[at] != '[') return at == 1 ? 2 : 0;
+  std::size_t end = at + 1;
+  while (end < text.size() && (is_digit(text[end]) || text[end] == ';' || text[end] == '?')) ++end;
+  if (end >= text.size()) return at == 0 ? 0 : end;
+  const bool letter = is_letter(text[end]);
+  if (at > 0) return letter ? end + 1 : end;
+  // Without the escape byte only colours are sure: `[4m`, and not `[mem`.
+  return text[end] == 'm' && end > at + 1 ? end + 1 : 0;
+}
+
+void append_byte(std::string& buffer, char c) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto value = static_cast<unsigned char>(c);
+  buffer += "\\x";
+  buffer += digits[value >> 4];
+  buffer += digits[value & 15];
+}
+
+bool is_plain(std::string_view raw) {
+  for (const char c : raw) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || (byte < 0x20 && c != '\t') || c == 0x7f) return false;
+  }
+  // `[4m` and `^[[4m` hold only plain characters.
+  for (std::size_t at = raw.find('['); at != std::string_view::npos; at = raw.find('[', at + 1)) {
+    if (escape_length(raw.substr(at)) > 0) return false;
+  }
+  return !has(raw, "&gt;") && !has(raw, "^[[");
+}
+
+std::string_view without_quotes(std::string_view text) {
+  while (true) {
+    const std::size_t begin = text.find_first_not_of(" \t");
+    if (begin == std::string_view::npos || text[begin] != '>') return text;
+    text.remove_prefix(begin + 1);
+    if (starts(text, " ")) text.remove_prefix(1);
+  }
+}
+
+void append_character(std::string& buffer, std::string_view& raw) {
+  const char c = raw.front();
+  if (starts(raw, "\xC2\xA0")) {  // a blank that does not break
+    buffer += ' ';
+    raw.remove_prefix(2);
+    return;
+  }
+  if (starts(raw, "\xEF\xBB\xBF") || starts(raw, "\xE2\x80\x8B")) {  // marks without width
+    raw.remove_prefix(3);
+    return;
+  }
+  if (starts(raw, "&gt;")) {
+    buffer += '>';
+    raw.remove_prefix(4);
+    return;
+  }
+  const std::size_t length = core::utf8_length(raw);
+  if (length == 0) {
+    append_byte(buffer, c);
+    raw.remove_prefix(1);
+    return;
+  }
+  const bool control =
+      length == 1 && ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f);
+  if (!control) buffer += raw.substr(0, length);
+  raw.remove_prefix(length);
+}
+
+}  // namespace
+
+std::string_view clean_line(std::string_view raw, std::string& buffer) {
+  while (!raw.empty() && (raw.back() == '\r' || raw.back() == '\n')) raw.remove_suffix(1);
+  if (is_plain(raw)) return without_quotes(raw);
+  buffer.clear();
+  while (!raw.empty()) {
+    const bool may_begin = raw.front() == '\x1b' || raw.front() == '[' || raw.front() == '^';
+    const std::size_t escape = may_begin ? escape_length(raw) : 0;
+    if (escape > 0) {
+      raw.remove_prefix(escape);
+    } else {
+      append_character(buffer, raw);
+    }
+  }
+  return without_quotes(buffer);
+}
+
+namespace {
+
+bool is_two_digits(std::string_view text, std::size_t at) {
+  return at + 1 < text.size() && is_digit(text[at]) && is_digit(text[at + 1]);
+}
+
+/// `2026-02-11T09:13:48.617-05:00`, `2026-02-11 09:13:48,617`, `09:13:48.617`.
+std::size_t time_length(std::string_view text) {
+  std::size_t at = 0;
+  if (text.size() > 10 && is_two_digits(text, 0) && is_two_digits(text, 2) &&
+      (text[4] == '-' || text[4] == '/') && is_two_digits(text, 5) && is_two_digits(text, 8)) {
+    at = 10;
+    if (text[at] != 'T' && text[at] != ' ') return 0;
+    ++at;
+  }
+  if (!is_two_digits(text, at) || at + 8 > text.size() || text[at + 2] != ':' ||
+      !is_two_digits(text, at + 3) || text[at + 5] != ':' || !is_two_digits(text, at + 6))
+    return 0;
+  at += 8;
+  while (at < text.size() && (is_digit(text[at]) || text[at] == '.' || text[at] == ',')) ++at;
+  if (at < text.size() && text[at] == 'Z') return at + 1;
+  if (at + 5 < text.size() && (text[at] == '+' || text[at] == '-') && is_two_digits(text, at + 1)) {
+    ++at;
+    while (at < text.size() && (is_digit(text[at]) || text[at] == ':')) ++at;
+  }
+  return at;
+}
+
+/// `Nov 29 15:36:10 `.
+std::size_t syslog_length(std::string_view text) {
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (text.size() < 15 || months.find(text.substr(0, 3)) % 3 != 0 || text[3] != ' ') return 0;
+  const std::size_t length = time_length(text.substr(7));
+  return length > 0 && is_digit(text[5]) ? 7 + length : 0;
+}
+
+/// What stands in brackets: `[1,0]<stdout>:`, `[rank0]:`, `(RayWorker pid=12)`, `[  33.6152]`.
+std::size_t label_length(std::string_view text) {
+  const char open = text.front();
+  const std::size_t close = text.find(open == '(' ? ')' : ']');
+  if (close == std::string_view::npos || close > 60) return 0;
+  const std::string_view inside = text.substr(1, close - 1);
+  std::size_t end = close + 1;
+  if (open == '(') return has(inside, "pid=") || has(inside, "rank") ? end : 0;
+  for (const std::string_view stream : {"<stdout>:", "<stderr>:", "<stdout>", "<stderr>"}) {
+    if (starts(text.substr(end), stream)) return end + stream.size();
+  }
+  if (starts(inside, "rank") || starts(inside, "default") || starts(inside, "worker"))
+    return starts(text.substr(end), ":") ? end + 1 : end;
+  const std::string_view digits = trim(inside);
+  if (!digits.empty() && digits.find_first_not_of("0123456789.") == std::string_view::npos &&
+      has(digits, "."))
+    return end;  // seconds since the kernel started
+  return time_length(digits) == digits.size() && !digits.empty() ? end : 0;
+}
+
+std::size_t prefix_length(std::string_view text) {
+  if (text.empty()) return 0;
+  if (const std::size_t length = time_length(text); length > 0) return length;
+  if (const std::size_t length = syslog_length(text); length > 0) return length;
+  if (text.front() == '[' || text.front() == '(') return label_length(text);
+  for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
+    if (starts(text, stream)) return stream.size();
+  }
+  if (starts(text, "| ") && time_length(text.substr(2)) > 0) return 2;
+  // docker compose, ECS and others: `worker-1  | `.
+  const std::size_t bar = text.find(" | ");
+  if (bar != std::string_view::npos && bar < 50) {
+    const std::string_view name = trim(text.substr(0, bar));
+    if (!name.empty() && name.find_first_of(" \t|+") == std::string_view::npos &&
+        (has(name, "-") || has(name, "_")) && is_letter(name.front()))
+      return bar + 3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string_view without_prefixes(std::string_view text) {
+  for (int i = 0; i < 6; ++i) {
+    const std::size_t begin = text.find_first_not_of(" \t");
+    if (begin == std::string_view::npos) return text;
+    const std::size_t length = prefix_length(text.substr(begin));
+    if (length == 0) return text;
+    text.remove_prefix(begin + length);
+  }
+  return text;
+}
+
+std::string_view without_node(std::string_view text) {
+  text = trim(text);
+  const std::size_t colon = text.find(": ");
+  const std::size_t tab = text.find(":\t");
+  const std::size_t at = std::min(colon, tab);
+  if (at == std::string_view::npos || at == 0 || at > 60) return {};
+  for (const char c : text.substr(0, at)) {
+    if (!is_name(c) && c != '-' && c != '.' && c != '[' && c != ']') return {};
+  }
+  return text.substr(at + 1);
+}
+
+std::string quoted_line(std::string_view text) {
+  text = trim(text);
+  constexpr std::size_t longest = 400;
+  if (text.size() <= longest) return std::string(text);
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+}  // namespace nobounce::captures

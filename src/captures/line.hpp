@@ -1,0 +1,29 @@
+// One line of a text, cleaned for reading: without terminal escapes, carriage returns and quoting.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace nobounce::captures {
+
+struct Line {
+  std::string_view text;     ///< cleaned; tabs and inner blanks stay
+  std::uint64_t number = 0;  ///< from 1, in the text as it was given
+};
+
+/// Cleans one line. Answers a view of `raw` where nothing had to be removed, else of `buffer`.
+/// Bytes that are no UTF-8 become `\xNN`.
+[[nodiscard]] std::string_view clean_line(std::string_view raw, std::string& buffer);
+
+/// The text behind what collectors put in front of a line: time stamps, labels of tasks and
+/// containers, names of nodes. As many in a row as there are; the same text where there is none.
+[[nodiscard]] std::string_view without_prefixes(std::string_view text);
+
+/// The text behind `name: `, as pdsh, clush and srun put it; empty where there is no such prefix.
+[[nodiscard]] std::string_view without_node(std::string_view text);
+
+/// For a report: trimmed and cut at 400 bytes.
+[[nodiscard]] std::string quoted_line(std::string_view text);
+
+}  // namespace nobounce::captures

@@ -1,0 +1,295 @@
+// NCCL and RCCL logs: transports in use. A job of a thousand ranks says the same of a pair for each
+// channel: lines are told apart by their end, and only new ones are read in full.
+#include "captures/nccl_log.hpp"
+
+#include <algorithm>
+
+#include "captures/formats.hpp"
+#include "captures/scan.hpp"
+
+namespace nobounce::captures {
+
+namespace {
+
+constexpr std::size_t subjects_max = 100'000;
+constexpr std::size_t seen_max = 400'000;
+constexpr std::size_t ranks_max = 1'000'000;
+
+std::uint64_t nccl_hash(std::string_view text, std::uint64_t seed) {
+  std::uint64_t hash = seed ^ 0x9E3779B97F4A7C15u;
+  while (text.size() >= 8) {
+    std::uint64_t block = 0;
+    for (std::size_t i = 0; i < 8; ++i)
+      block |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+    hash = (hash ^ block) * 0xBF58476D1CE4E5B9u;
+    hash ^= hash >> 29;
+    text.remove_prefix(8);
+  }
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  hash ^= hash >> 32;
+  return hash * 0x94D049BB133111EBu;
+}
+
+bool nccl_words(std::string_view text) {
+  return has(text, "NCCL") ||
+         (has(text, " via ") && (has(text, "->") || has(text, "<-") || has(text, "COLLNET/")));
+}
+
+/// The other end of a line that a terminal broke: it names nobody and begins nothing.
+bool nccl_may_continue(std::string_view text) {
+  text = trim(text);
+  return !text.empty() && text.size() < 120 && !has(text, "NCCL") && !has(text, "->") &&
+         (text.front() == '/' || is_letter(text.front()) || text.front() == '[' ||
+          is_digit(text.front()) || text.front() == '-' || text.front() == '>');
+}
+
+/// A bus id and no number of a device.
+bool nccl_is_bus(std::string_view bracket, std::uint32_t version) {
+  if (bracket.size() > 2) return true;
+  if (version >= 21803) return false;
+  for (const char c : bracket) {
+    if (!is_digit(c)) return true;
+  }
+  const auto number = whole_number(bracket);
+  if (version >= 20506) return true;
+  return number.value_or(0) > 15;
+}
+
+}  // namespace
+
+void NcclLogParser::ensure(const Line& line) {
+  if (!is_open()) open("nccl_log", line);
+  reach(line);
+}
+
+bool NcclLogParser::first_time(std::string what) {
+  constexpr std::size_t said_max = 100'000;
+  return said_.size() < said_max && said_.insert(std::move(what)).second;
+}
+
+bool NcclLogParser::take(const Line& line) {
+  if (!pending_.empty()) {
+    if (continue_pending(line)) return true;
+    settle_pending();
+  }
+  if (!nccl_words(line.text)) {
+    // Versions that RCCL prints between its lines.
+    if (is_open() && (starts(line.text, "HIP version") || starts(line.text, "ROCm version"))) {
+      reach(line);
+      return true;
+    }
+    return false;
+  }
+  const NcclLine said = nccl_line(line.text);
+  if (take_use(line, said)) return true;
+  return take_words(line, said);
+}
+
+bool NcclLogParser::take_use(const Line& line, const NcclLine& said) {
+  const std::size_t via = said.body.find(" via ");
+  if (via == std::string_view::npos) {
+    // Broken before `via`: wait for the rest.
+    const bool arrow = has(said.body.substr(0, 80), "->") || has(said.body.substr(0, 80), "<-");
+    if (arrow && (starts(said.body, "Channel ") || starts(said.body, "Ring ")) &&
+        said.body.size() < 60 && said.marked) {
+      pending_ = std::string(line.text);
+      pending_number_ = line.number;
+      ensure(line);
+      return true;
+    }
+    return false;
+  }
+  if (count_again(line, said, via)) return true;
+  const auto use = nccl_use(said.body);
+  if (!use.has_value()) {
+    if (!starts(said.body, "Channel ") && !starts(said.body, "Ring ")) return false;
+    ensure(line);
+    pending_ = std::string(line.text);
+    pending_number_ = line.number;
+    return true;
+  }
+  ensure(line);
+  const bool may_go_on = use->cut || (use->kind == NcclUseKind::network && !use->gdrdma);
+  if (may_go_on) {
+    pending_ = std::string(line.text);
+    pending_number_ = line.number;
+    return true;
+  }
+  add_use(line, said, *use);
+  return true;
+}
+
+/// True where a line with the same end, of the same node, has been read.
+bool NcclLogParser::count_again(const Line& line, const NcclLine& said, std::size_t via) {
+  const std::size_t colon = said.body.find(" : ");
+  if (colon == std::string_view::npos || colon > via) return false;
+  const auto found = seen_.find(
+      nccl_hash(said.body.substr(colon), nccl_hash(said.process, said.device.value_or(0))));
+  if (found == seen_.end()) return false;
+  ++subjects_[found->second].lines;
+  reach(line);
+  return true;
+}
+
+bool NcclLogParser::continue_pending(const Line& line) {
+  if (line.number != pending_number_ + 1 || !nccl_may_continue(line.text)) return false;
+  const std::string_view next = trim(line.text);
+  const NcclLine before_said = nccl_line(pending_);
+  const auto alone = nccl_use(before_said.body);
+  const bool whole = alone.has_value() && !alone->cut;
+  // A whole line goes on only with what can follow it.
+  if (whole && !starts(next, "/GDRDMA") && !starts(next, "/Shared")) return false;
+  for (const std::string_view glue : {"", " "}) {
+    std::string joined = pending_ + std::string(glue) + std::string(next);
+    const NcclLine said = nccl_line(joined);
+    const auto use = nccl_use(said.body);
+    if (!use.has_value() || use->cut) continue;
+    const Line first{joined, pending_number_};
+    add_use(first, said, *use);
+    pending_.clear();
+    reach(line);
+    return true;
+  }
+  return false;
+}
+
+void NcclLogParser::settle_pending() {
+  const std::string text = std::move(pending_);
+  pending_.clear();
+  const NcclLine said = nccl_line(text);
+  const auto use = nccl_use(said.body);
+  if (!use.has_value()) return;
+  add_use({text, pending_number_}, said, *use);
+}
+
+std::string NcclLogParser::gpu_of(const NcclRank& rank, const NcclLine& said, bool local) const {
+  if (!rank.bracket.empty() && !nccl_is_bus(rank.bracket, version_))
+    return "GPU" + std::string(rank.bracket);
+  if (const auto place = ranks_.find(rank.rank); place != ranks_.end())
+    return "GPU" + std::to_string(place->second.device);
+  if (local && said.device.has_value()) return "GPU" + std::to_string(*said.device);
+  return "rank" + std::to_string(rank.rank);
+}
+
+void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUse& use) {
+  NcclSubject one;
+  one.kind = use.kind;
+  one.host = std::string(said.host);
+  one.process = std::string(said.process);
+  one.direction = std::string(use.direction);
+  one.gdrdma = use.gdrdma;
+  one.cut = use.cut;
+  const bool local = use.kind == NcclUseKind::peer || use.kind == NcclUseKind::shared_memory;
+  if (local) {
+    one.source = gpu_of(use.source, said, true);
+    one.target = gpu_of(use.target, said, false);
+    if (local_ranks_.size() < ranks_max) {
+      local_ranks_.insert(use.source.rank);
+      local_ranks_.insert(use.target.rank);
+    }
+    one.transport = std::string(use.transport);
+  } else {
+    one.source = gpu_of(use.direction == "receive" ? use.target : use.source, said, true);
+    one.plugin = std::string(use.plugin);
+    one.adapter = use.adapter;
+    if (use.proxy.has_value() && proxies_.size() < 4096) proxies_.insert(*use.proxy);
+  }
+  std::string key = std::to_string(static_cast<int>(one.kind)) + '|' + one.host + '|' + one.source +
+                    '|' + one.target + '|' + one.direction + '|' + one.plugin + '|' +
+                    (one.adapter.has_value() ? std::to_string(*one.adapter) : "") + '|' +
+                    one.transport + (one.gdrdma ? "|g" : "") + (one.cut ? "|c" : "");
+  auto [found, fresh] = index_.try_emplace(std::move(key), subjects_.size());
+  if (fresh) {
+    if (subjects_.size() >= subjects_max) {
+      index_.erase(found);
+      dropped_ = true;
+      return;
+    }
+    one.first = evidence(line);
+    subjects_.push_back(std::move(one));
+  }
+  ++subjects_[found->second].lines;
+  const std::size_t colon = said.body.find(" : ");
+  if (colon != std::string_view::npos && seen_.size() < seen_max && !use.cut)
+    seen_.emplace(
+        nccl_hash(said.body.substr(colon), nccl_hash(said.process, said.device.value_or(0))),
+        found->second);
+}
+
+void NcclLogParser::leave_subjects() {
+  bool sends = false, receives = false, sends_direct = true, receives_direct = true;
+  std::set<std::uint32_t> used;
+  for (const NcclSubject& one : subjects_) {
+    core::CaptureSign sign_of;
+    sign_of.source = one.source;
+    sign_of.target = one.target;
+    sign_of.direction = one.direction;
+    sign_of.host = one.host;
+    sign_of.other = one.process;
+    sign_of.lines.push_back(one.first);
+    sign_of.second = static_cast<double>(one.lines);
+    if (one.kind == NcclUseKind::peer || one.kind == NcclUseKind::shared_memory) {
+      sign_of.kind =
+          one.kind == NcclUseKind::peer ? core::SignKind::peer_use : core::SignKind::shared_memory;
+      sign_of.word = one.transport;
+      if (!one.cut) {
+        if (fact(facts(), "p2p_transport") == nullptr)
+          set_fact(facts(), "p2p_transport", one.transport);
+        add_item(facts(), "p2p_transports", one.transport);
+      }
+    } else {
+      sign_of.kind = core::SignKind::net_use;
+      sign_of.word = one.plugin;
+      sign_of.value = one.gdrdma ? 1 : 0;
+      const auto names = adapters_.find(one.host);
+      if (one.adapter.has_value()) {
+        used.insert(*one.adapter);
+        sign_of.target = "NET" + std::to_string(*one.adapter);
+        if (names != adapters_.end() && *one.adapter < names->second.size())
+          sign_of.target = names->second[*one.adapter];
+      }
+      set_fact(facts(), "plugin", one.plugin);
+      (one.direction == "receive" ? receives : sends) = true;
+      if (!one.gdrdma) (one.direction == "receive" ? receives_direct : sends_direct) = false;
+    }
+    if (one.cut) sign_of.other = "cut";
+    sign(std::move(sign_of));
+  }
+  if (sends) set_fact(facts(), "gdrdma_send", sends_direct);
+  if (receives) set_fact(facts(), "gdrdma_receive", receives_direct);
+  for (const std::uint32_t adapter : used) add_item(facts(), "nics_used", adapter);
+  if (proxies_.size() == 1) set_fact(facts(), "proxy_rank", *proxies_.begin());
+  for (const std::uint32_t proxy : proxies_) add_item(facts(), "proxy_ranks", proxy);
+}
+
+void NcclLogParser::end() {
+  if (!pending_.empty()) settle_pending();
+  if (is_open()) {
+    leave_subjects();
+    leave_words();
+    if (dropped_) set_fact(facts(), "further_subjects_dropped", true);
+  }
+  close();
+  seen_.clear();
+  index_.clear();
+  subjects_.clear();
+  ranks_.clear();
+  adapters_.clear();
+  local_ranks_.clear();
+  adapters_off_.clear();
+  proxies_.clear();
+  version_ = 0;
+  ranks_total_ = nodes_ = 0;
+  sockets_.reset();
+  no_device_.reset();
+  adapters_line_.reset();
+  graph_line_.reset();
+  said_.clear();
+  dropped_ = false;
+}
+
+std::unique_ptr<Parser> nccl_log_parser(Sink& sink) {
+  return std::make_unique<NcclLogParser>(sink);
+}
+
+}  // namespace nobounce::captures

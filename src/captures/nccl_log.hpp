@@ -1,0 +1,93 @@
+// What an NCCL log has said so far: transports in use by subject, and everything else of interest.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "captures/nccl_line.hpp"
+#include "captures/parser.hpp"
+
+namespace nobounce::captures {
+
+/// One subject and direction: all channels and far ends of it together.
+struct NcclSubject {
+  NcclUseKind kind = NcclUseKind::peer;
+  std::string host;
+  std::string process;
+  std::string source;  ///< GPU of a pair, or the GPU beside the adapter
+  std::string target;  ///< the other GPU; empty for networks
+  std::string direction;
+  std::string transport;
+  std::string plugin;
+  std::optional<std::uint32_t> adapter;
+  bool gdrdma = false;
+  bool cut = false;
+  std::uint64_t lines = 0;
+  core::TextLine first;
+};
+
+struct NcclRankPlace {
+  std::string host;
+  std::uint32_t device = 0;
+};
+
+class NcclLogParser : public Parser {
+ public:
+  using Parser::Parser;
+
+  bool take(const Line& line) override;
+  void end() override;
+
+ private:
+  // Transports in use (nccl_log.cpp).
+  bool take_use(const Line& line, const NcclLine& said);
+  bool count_again(const Line& line, const NcclLine& said, std::size_t via);
+  void add_use(const Line& line, const NcclLine& said, const NcclUse& use);
+  bool continue_pending(const Line& line);
+  void settle_pending();
+  [[nodiscard]] std::string gpu_of(const NcclRank& rank, const NcclLine& said, bool local) const;
+  void leave_subjects();
+  void leave_summary();
+
+  // All other lines (nccl_words.cpp).
+  bool take_words(const Line& line, const NcclLine& said);
+  bool take_version(const Line& line);
+  bool take_setting(const Line& line, const NcclLine& said);
+  bool take_network(const Line& line, const NcclLine& said);
+  void take_adapters(const Line& line, const NcclLine& said, std::string_view plugin);
+  bool take_distance(const Line& line, const NcclLine& said);
+  bool take_completion(const Line& line, const NcclLine& said);
+  bool take_communicator(const Line& line, const NcclLine& said);
+  bool take_graph(const Line& line, const NcclLine& said);
+  void leave_words();
+
+  void ensure(const Line& line);
+  /// True the first time that something is said.
+  [[nodiscard]] bool first_time(std::string what);
+
+  std::unordered_map<std::uint64_t, std::size_t> seen_;  ///< hash of a line's end -> subject
+  std::map<std::string, std::size_t> index_;             ///< key of a subject -> subjects_
+  std::vector<NcclSubject> subjects_;
+  std::map<std::uint32_t, NcclRankPlace> ranks_;
+  std::map<std::string, std::vector<std::string>> adapters_;  ///< by host
+  std::set<std::uint32_t> local_ranks_;                       ///< of local transports
+  std::string pending_;  ///< a line whose end may be on the next one
+  std::string pending_text_;
+  std::uint64_t pending_number_ = 0;
+  std::uint32_t version_ = 0;
+  std::uint64_t ranks_total_ = 0;
+  std::uint64_t nodes_ = 0;
+  std::optional<core::TextLine> sockets_;
+  std::optional<core::TextLine> no_device_;
+  std::optional<core::TextLine> adapters_line_;
+  std::optional<core::TextLine> graph_line_;
+  std::set<std::string> adapters_off_;
+  std::set<std::uint32_t> proxies_;
+  std::set<std::string> said_;  ///< what a thousand ranks repeat
+  bool dropped_ = false;
+};
+
+}  // namespace nobounce::captures

@@ -1,0 +1,134 @@
+// Lines of a text, each offered to the parsers in turn.
+#include "captures/read_text.hpp"
+
+#include <cstring>
+
+#include "captures/formats.hpp"
+
+namespace nobounce::captures {
+
+namespace {
+
+constexpr std::size_t line_bytes_max = 64u << 10;
+
+}  // namespace
+
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all = {
+      {"nccl_log", nccl_log_parser},
+      {"topo_amd", amd_topology_parser},
+      {"topo_m", topo_matrix_parser},
+      {"p2p_bw", peer_bandwidth_parser},
+      {"nvbandwidth", nvbandwidth_parser},
+      {"simple_p2p", simple_p2p_parser},
+      {"gdsio", gdsio_parser},
+      {"cufile_log", cufile_log_parser},
+      {"nvidia_fs", nvidia_fs_parser},
+      {"gdscheck", gdscheck_parser},
+      {"gds_stats", gds_stats_parser},
+      {"nccl_topo_xml", nccl_topology_parser},
+      {"ucx_proto", ucx_protocol_parser},
+      {"nvshmem_log", nvshmem_log_parser},
+      {"perftest", perftest_parser},
+      {"ibv_devinfo", ibv_devinfo_parser},
+      {"peer_memory", peer_memory_parser},
+      {"registration", registration_parser},
+      {"module_messages", module_messages_parser},
+      {"kernel_messages", kernel_messages_parser},
+      {"lspci_tree", lspci_tree_parser},
+      {"lspci_verbose", lspci_verbose_parser},
+      {"perf_counters", perf_counters_parser},
+      {"lsmod", lsmod_parser},
+      {"mounts", mounts_parser},
+      {"device_list", device_list_parser},
+      {"smi_query", smi_query_parser},
+  };
+  return all;
+}
+
+TextReader::TextReader(std::string_view only) {
+  for (const Format& format : formats()) {
+    if (only.empty() || format.name == only) parsers_.push_back(format.make(sink_));
+  }
+}
+
+void TextReader::begin(std::string file) {
+  sink_.begin_text(std::move(file));
+  carry_.clear();
+  number_ = 0;
+  dropping_ = false;
+}
+
+void TextReader::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto* found = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
+    if (found == nullptr) {
+      if (!dropping_) carry_ += bytes.substr(0, line_bytes_max);
+      if (carry_.size() >= line_bytes_max && !dropping_) {
+        take_line(std::string_view(carry_).substr(0, line_bytes_max));
+        carry_.clear();
+        dropping_ = true;
+      }
+      return;
+    }
+    const auto length = static_cast<std::size_t>(found - bytes.data());
+    const std::string_view line = bytes.substr(0, length);
+    bytes.remove_prefix(length + 1);
+    if (dropping_) {
+      dropping_ = false;
+    } else if (carry_.empty()) {
+      take_line(line.substr(0, line_bytes_max));
+    } else {
+      carry_ += line.substr(0, line_bytes_max);
+      take_line(std::string_view(carry_).substr(0, line_bytes_max));
+      carry_.clear();
+    }
+  }
+}
+
+void TextReader::end() {
+  if (!carry_.empty()) take_line(carry_);
+  carry_.clear();
+  for (const auto& parser : parsers_) parser->end();
+}
+
+void TextReader::take_line(std::string_view raw) {
+  ++number_;
+  offer(clean_line(raw, buffer_));
+}
+
+bool TextReader::offer_to_all(std::string_view text) {
+  const Line line{text, number_};
+  for (const auto& parser : parsers_) {
+    if (parser->take(line)) return true;
+  }
+  return false;
+}
+
+void TextReader::offer(std::string_view text) {
+  if (offer_to_all(text)) return;
+  // Then without what collectors put in front of a line.
+  const std::string_view bare = without_prefixes(text);
+  if (bare.size() != text.size() && offer_to_all(bare)) return;
+  const std::string_view rest = without_node(bare);
+  if (rest.empty()) return;
+  if (offer_to_all(rest)) return;
+  const std::string_view inner = without_prefixes(rest);
+  if (inner.size() != rest.size()) (void)offer_to_all(inner);
+}
+
+core::Captures TextReader::finish() {
+  core::Captures captures = sink_.take();
+  join_readings(captures);
+  return captures;
+}
+
+core::Captures read_text(std::string_view text, std::string file) {
+  TextReader reader;
+  reader.begin(std::move(file));
+  reader.feed(text);
+  reader.end();
+  return reader.finish();
+}
+
+}  // namespace nobounce::captures

@@ -1,0 +1,45 @@
+// Captured text -> pieces with facts, and signs. Text comes in any chunks; memory is bounded.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "captures/parser.hpp"
+#include "core/capture.hpp"
+
+namespace nobounce::captures {
+
+class TextReader {
+ public:
+  /// With every format's parser, or with the one of that name (for tests).
+  explicit TextReader(std::string_view only = {});
+
+  void begin(std::string file);
+  void feed(std::string_view bytes);
+  void end();  ///< of the text begun last
+
+  /// What all texts say together. Nothing can be read afterwards.
+  [[nodiscard]] core::Captures finish();
+
+ private:
+  void take_line(std::string_view raw);
+  void offer(std::string_view text);
+  bool offer_to_all(std::string_view text);
+
+  Sink sink_;
+  std::vector<std::unique_ptr<Parser>> parsers_;
+  std::string carry_;   ///< a line whose end is in the next chunk
+  std::string buffer_;  ///< of the line being cleaned
+  std::uint64_t number_ = 0;
+  bool dropping_ = false;  ///< the rest of a line that is too long
+};
+
+/// One text in memory.
+[[nodiscard]] core::Captures read_text(std::string_view text, std::string file);
+
+/// Readings of one counter in several texts, told as before and after.
+void join_readings(core::Captures& captures);
+
+}  // namespace nobounce::captures

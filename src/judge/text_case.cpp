@@ -1,0 +1,197 @@
+// Lookups over everything captured.
+#include "judge/text_case.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace nobounce::judge {
+
+namespace {
+
+bool text_holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> unordered_pair(const std::string& a, const std::string& b) {
+  return a < b ? std::pair(a, b) : std::pair(b, a);
+}
+
+TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
+  std::map<std::string, std::string> by_address;
+  for (const core::CaptureSign& sign : captures.signs) {
+    by_kind_[sign.kind].push_back(&sign);
+    if (!sign.host.empty() && hosts_.size() < 4096) hosts_.insert(sign.host);
+    if (sign.kind == core::SignKind::product) products_.emplace(sign.source, sign.word);
+    if (sign.kind == core::SignKind::gpu_address) by_address.emplace(sign.word, sign.source);
+    if (sign.kind == core::SignKind::nic_name) {
+      adapter_names_.emplace(sign.source, sign.word);
+      matrix_names_.emplace(sign.word, sign.source);
+    }
+    if (sign.kind == core::SignKind::peer_status)
+      statuses_.emplace(std::pair(sign.source, sign.target), &sign);
+    if (sign.kind == core::SignKind::peer_disabled)
+      refusals_.emplace(unordered_pair(sign.source, sign.target), &sign);
+    if ((sign.kind == core::SignKind::peer_access || sign.kind == core::SignKind::peer_connected) &&
+        sign.value == 0)
+      cannot_.emplace(sign.source, sign.target);
+    if (sign.kind == core::SignKind::gpu_memory)
+      memories_.emplace(std::pair(sign.piece, sign.source), &sign);
+    if (sign.kind == core::SignKind::bar1_size &&
+        (smallest_bar1_ == nullptr || sign.value < smallest_bar1_->value))
+      smallest_bar1_ = &sign;
+    if (sign.kind == core::SignKind::level)
+      levels_.emplace(unordered_pair(sign.source, sign.target), &sign);
+  }
+  // Products known by address, as lspci names them.
+  for (const auto& [address, gpu] : by_address) {
+    const auto found = products_.find(address);
+    if (found != products_.end()) products_.emplace(gpu, found->second);
+  }
+}
+
+const std::vector<const core::CaptureSign*>& TextCase::all(core::SignKind kind) const {
+  const auto found = by_kind_.find(kind);
+  return found == by_kind_.end() ? none_ : found->second;
+}
+
+const core::CaptureSign* TextCase::first(core::SignKind kind) const {
+  const auto found = by_kind_.find(kind);
+  return found == by_kind_.end() ? nullptr : found->second.front();
+}
+
+std::string TextCase::product_of(const std::string& gpu) const {
+  const auto found = products_.find(gpu);
+  if (found != products_.end()) return found->second;
+  // One product is shown, without saying of which GPU, or all are the same.
+  std::string only;
+  for (const auto& [name, product] : products_) {
+    if (!only.empty() && only != product) return {};
+    only = product;
+  }
+  return only;
+}
+
+bool TextCase::is_geforce(const std::string& gpu) const {
+  const std::string product = product_of(gpu);
+  // Pascal's GeForce still has peer access over PCIe.
+  return text_holds(product, "GeForce") && !text_holds(product, "GTX 10") &&
+         !text_holds(product, "GTX 9");
+}
+
+bool TextCase::any_geforce() const {
+  return std::any_of(products_.begin(), products_.end(), [](const auto& one) {
+    return text_holds(one.second, "GeForce") && !text_holds(one.second, "GTX 10") &&
+           !text_holds(one.second, "GTX 9");
+  });
+}
+
+const core::CaptureSign* TextCase::level_of(const std::string& a, const std::string& b) const {
+  const auto names = [this](const std::string& name) {
+    std::vector<std::string> all_names = {name};
+    if (const auto found = matrix_names_.find(name); found != matrix_names_.end())
+      all_names.push_back(found->second);
+    if (const auto found = adapter_names_.find(name); found != adapter_names_.end())
+      all_names.push_back(found->second);
+    return all_names;
+  };
+  for (const std::string& first_name : names(a)) {
+    for (const std::string& second_name : names(b)) {
+      const auto found = levels_.find(unordered_pair(first_name, second_name));
+      if (found != levels_.end()) return found->second;
+    }
+  }
+  return nullptr;
+}
+
+std::string TextCase::name_of_adapter(const std::string& adapter) const {
+  const auto found = matrix_names_.find(adapter);
+  return found == matrix_names_.end() ? adapter : found->second;
+}
+
+const core::CaptureSign* TextCase::memory_beside(const core::CaptureSign& window) const {
+  const auto found = memories_.find(std::pair(window.piece, window.source));
+  return found == memories_.end() ? nullptr : found->second;
+}
+
+const core::CaptureSign* TextCase::module_loaded(std::string_view name) const {
+  for (const core::CaptureSign* sign : all(core::SignKind::module_loaded)) {
+    if (sign->word == name) return sign;
+  }
+  return nullptr;
+}
+
+const core::CaptureSign* TextCase::setting(std::string_view name) const {
+  for (const core::CaptureSign* sign : all(core::SignKind::setting)) {
+    if (sign->word == name) return sign;
+  }
+  return nullptr;
+}
+
+TextRow& TextCase::add(Member member, Verdict verdict, std::string subject, std::string direction,
+                       std::string reason) {
+  TextRow row;
+  row.verdict.member = member;
+  row.verdict.verdict = verdict;
+  row.verdict.subject = std::move(subject);
+  row.verdict.direction = std::move(direction);
+  row.verdict.reason = std::move(reason);
+  if (verdict == Verdict::unknown) row.weight = RowWeight::open;
+  rows_.push_back(std::move(row));
+  return rows_.back();
+}
+
+bool TextCase::decided(Member member) const {
+  return std::any_of(rows_.begin(), rows_.end(), [member](const TextRow& row) {
+    return row.verdict.member == member && row.verdict.verdict != Verdict::unknown;
+  });
+}
+
+std::set<std::pair<std::string, std::string>> TextCase::decided_pairs(Member member) const {
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (const TextRow& row : rows_) {
+    if (row.verdict.member == member && row.verdict.verdict != Verdict::unknown)
+      pairs.insert(unordered_pair(row.source, row.target));
+  }
+  return pairs;
+}
+
+const core::CaptureSign* TextCase::status_of(const std::string& a, const std::string& b) const {
+  const auto found = statuses_.find(std::pair(a, b));
+  return found == statuses_.end() ? nullptr : found->second;
+}
+
+const core::CaptureSign* TextCase::refusal_of(const std::string& a, const std::string& b) const {
+  const auto found = refusals_.find(unordered_pair(a, b));
+  return found == refusals_.end() ? nullptr : found->second;
+}
+
+bool TextCase::cannot(const std::string& a, const std::string& b) const {
+  return cannot_.count(std::pair(a, b)) > 0;
+}
+
+void blame(TextRow& row, Cause cause) {
+  std::vector<Cause>& causes = row.verdict.causes;
+  if (cause != Cause::none && std::find(causes.begin(), causes.end(), cause) == causes.end())
+    causes.push_back(cause);
+}
+
+void cite(TextRow& row, const core::CaptureSign& sign) {
+  for (const core::TextLine& line : sign.lines) {
+    std::vector<core::TextLine>& evidence = row.verdict.evidence;
+    if (evidence.size() >= 12) return;
+    if (std::find(evidence.begin(), evidence.end(), line) == evidence.end())
+      evidence.push_back(line);
+  }
+}
+
+std::string pair_subject(const TextCase& text, const std::string& host, const std::string& source,
+                         const std::string& target) {
+  std::string subject = source;
+  if (!target.empty()) subject += (subject.empty() ? "" : "-") + target;
+  if (text.several_hosts() && !host.empty()) subject = host + ":" + subject;
+  return subject;
+}
+
+}  // namespace nobounce::judge

@@ -1,0 +1,111 @@
+// One case: everything captured of a machine, looked up by the rules, and the rows they write.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/explanation.hpp"
+
+namespace nobounce::judge {
+
+/// How easily a row is left out: a capability is of no interest where use is shown.
+enum class RowWeight : std::uint8_t {
+  decided,     ///< a use, a measurement, an error, a refusal
+  open,        ///< unknown, and worth saying although others are decided
+  pair_only,   ///< unknown; left out where this pair is decided
+  background,  ///< unknown; left out where anything of the member is said
+};
+
+struct TextRow {
+  core::ExplainedVerdict verdict;
+  RowWeight weight = RowWeight::decided;
+  std::string source;
+  std::string target;
+  std::string host;
+  std::string process;  ///< of a log
+  bool use = false;     ///< direct because a line shows the path in use
+};
+
+class TextCase {
+ public:
+  explicit TextCase(const core::Captures& captures);
+
+  [[nodiscard]] const core::Captures& captures() const { return captures_; }
+  [[nodiscard]] const std::vector<const core::CaptureSign*>& all(core::SignKind kind) const;
+  [[nodiscard]] bool any(core::SignKind kind) const { return !all(kind).empty(); }
+  [[nodiscard]] const core::CaptureSign* first(core::SignKind kind) const;
+
+  // What is known of devices.
+  [[nodiscard]] std::string product_of(const std::string& gpu) const;
+  /// NVIDIA's stock driver offers this product no peer access over PCIe.
+  [[nodiscard]] bool is_geforce(const std::string& gpu) const;
+  [[nodiscard]] bool any_geforce() const;
+  /// PIX, NV18, ...; nothing where no text tells. Adapters by either name.
+  [[nodiscard]] const core::CaptureSign* level_of(const std::string& a, const std::string& b) const;
+  /// As the matrix calls an adapter: NIC3 for mlx5_3, where a legend says so.
+  [[nodiscard]] const core::CaptureSign* status_of(const std::string& a,
+                                                   const std::string& b) const;
+  /// A library was told by the driver that the pair may not.
+  [[nodiscard]] const core::CaptureSign* refusal_of(const std::string& a,
+                                                    const std::string& b) const;
+  /// A test says that the ordered pair has no peer access.
+  [[nodiscard]] bool cannot(const std::string& a, const std::string& b) const;
+  [[nodiscard]] std::string name_of_adapter(const std::string& adapter) const;
+  [[nodiscard]] const core::CaptureSign* smallest_bar1() const { return smallest_bar1_; }
+  /// The memory that the same text tells of the same GPU.
+  [[nodiscard]] const core::CaptureSign* memory_beside(const core::CaptureSign& window) const;
+  [[nodiscard]] bool guest() const { return any(core::SignKind::guest); }
+  [[nodiscard]] const core::CaptureSign* module_loaded(std::string_view name) const;
+  [[nodiscard]] const core::CaptureSign* setting(std::string_view name) const;
+  [[nodiscard]] bool several_hosts() const { return hosts_.size() > 1; }
+
+  // Rows.
+  TextRow& add(Member member, Verdict verdict, std::string subject, std::string direction,
+               std::string reason);
+  [[nodiscard]] std::vector<TextRow>& rows() { return rows_; }
+  [[nodiscard]] bool decided(Member member) const;
+  /// Pairs of devices with a verdict, in either order.
+  [[nodiscard]] std::set<std::pair<std::string, std::string>> decided_pairs(Member member) const;
+
+ private:
+  const core::Captures& captures_;
+  std::map<core::SignKind, std::vector<const core::CaptureSign*>> by_kind_;
+  std::map<std::string, std::string> products_;
+  std::map<std::string, std::string> adapter_names_;  ///< NIC0 -> mlx5_0
+  std::map<std::string, std::string> matrix_names_;   ///< mlx5_0 -> NIC0
+  std::map<std::pair<std::string, std::string>, const core::CaptureSign*> levels_;
+  std::map<std::pair<std::string, std::string>, const core::CaptureSign*> statuses_;
+  std::map<std::pair<std::string, std::string>, const core::CaptureSign*> refusals_;
+  std::set<std::pair<std::string, std::string>> cannot_;
+  std::map<std::pair<std::uint64_t, std::string>, const core::CaptureSign*> memories_;
+  const core::CaptureSign* smallest_bar1_ = nullptr;
+  std::vector<const core::CaptureSign*> none_;
+  std::set<std::string> hosts_;
+  std::vector<TextRow> rows_;
+};
+
+[[nodiscard]] std::pair<std::string, std::string> unordered_pair(const std::string& a,
+                                                                 const std::string& b);
+/// Adds a cause once, and the lines of a sign.
+void blame(TextRow& row, Cause cause);
+void cite(TextRow& row, const core::CaptureSign& sign);
+/// `node-a:GPU0-GPU1` where there are several nodes.
+[[nodiscard]] std::string pair_subject(const TextCase& text, const std::string& host,
+                                       const std::string& source, const std::string& target);
+
+// The rules, member by member. Each writes rows.
+void judge_text_p2p(TextCase& text);
+void judge_text_machine(TextCase& text);
+void judge_text_rdma(TextCase& text);
+void judge_text_storage(TextCase& text);
+void judge_text_async(TextCase& text);
+
+/// What to do, and for an unknown row what would decide.
+[[nodiscard]] std::string text_remedy(const TextCase& text, const TextRow& row);
+
+}  // namespace nobounce::judge

@@ -1,0 +1,472 @@
+// Text about GPUs and network adapters.
+#include <algorithm>
+
+#include "judge/text_case.hpp"
+
+namespace nobounce::judge {
+
+namespace {
+
+using core::CaptureSign;
+using core::SignKind;
+
+bool is_sockets(const std::string& plugin) {
+  return plugin == "Socket" || plugin == "FastSocket";
+}
+
+bool is_verbs(const std::string& plugin) {
+  return plugin == "IB" || plugin.rfind("IBext", 0) == 0 || plugin.empty();
+}
+
+/// Sockets of an adapter are no path of GPU memory; a plugin answers for itself; for verbs the
+/// peer-memory module decides, or rather what this version of the library sees of it.
+void blame_registration(const TextCase& text, TextRow& row, const std::string& plugin) {
+  if (!is_verbs(plugin)) {
+    if (is_sockets(plugin)) blame(row, Cause::rdma_socket_transport);
+    blame(row, Cause::rdma_plugin_without_gdr);
+    return;
+  }
+  const CaptureSign* module = text.module_loaded("nvidia_peermem");
+  if (module == nullptr) module = text.module_loaded("nv_peer_mem");
+  if (module != nullptr) {
+    blame(row, Cause::rdma_peermem_unseen_by_library);
+    cite(row, *module);
+    if (const CaptureSign* version = text.first(SignKind::library_version)) cite(row, *version);
+    if (const CaptureSign* peers = text.first(SignKind::memory_peers)) cite(row, *peers);
+    return;
+  }
+  blame(row, Cause::rdma_peermem_not_loaded);
+  for (const CaptureSign* absent : text.all(SignKind::module_absent)) {
+    if (absent->word == "nvidia_peermem") cite(row, *absent);
+  }
+}
+
+int nearness(const std::string& word) {
+  if (word == "PIX") return 0;
+  if (word == "PXB") return 1;
+  if (word == "PHB") return 2;
+  if (word == "NODE") return 3;
+  return word == "SYS" ? 4 : -1;
+}
+
+/// The nearest adapter of a GPU in the matrix.
+const CaptureSign* nearest_adapter(const TextCase& text, const std::string& gpu) {
+  const CaptureSign* best = nullptr;
+  for (const CaptureSign* sign : text.all(SignKind::level)) {
+    if (sign->source != gpu || sign->target.rfind("GPU", 0) == 0 || nearness(sign->word) < 0)
+      continue;
+    if (best == nullptr || nearness(sign->word) < nearness(best->word)) best = sign;
+  }
+  return best;
+}
+
+struct NetContext {
+  std::set<std::string> direct_gpus;   ///< host and GPU with a line in use that carries GPU memory
+  std::set<std::string> allowed_gpus;  ///< a distance within the limit
+  bool any_use = false;
+  bool any_direct = false;
+  std::map<std::string, const CaptureSign*> nearest;
+  std::map<std::string, const CaptureSign*> refused_distance;  ///< by GPU; "" for any
+};
+
+TextRow& net_row(TextCase& text, const CaptureSign& sign, Verdict verdict, std::string reason) {
+  const std::string adapter = text.name_of_adapter(sign.target);
+  TextRow& row = text.add(
+      Member::rdma, verdict,
+      pair_subject(text, sign.host,
+                   sign.source.empty() && !adapter.empty() ? std::string("GPU") : sign.source,
+                   adapter),
+      sign.direction.empty() ? "both" : sign.direction, std::move(reason));
+  if (row.verdict.subject.empty()) row.verdict.subject = "GPU-NIC";
+  row.source = sign.source;
+  row.target = adapter;
+  row.host = sign.host;
+  row.process = sign.other;
+  cite(row, sign);
+  return row;
+}
+
+std::string net_name(const CaptureSign& sign) {
+  return sign.word + (sign.target.empty() ? "" : ", " + sign.target);
+}
+
+void judge_direct_use(TextCase& text, NetContext& context, const CaptureSign& sign) {
+  const CaptureSign* level = text.level_of(sign.source, sign.target);
+  auto [found, fresh] = context.nearest.emplace(sign.source, nullptr);
+  if (fresh) found->second = nearest_adapter(text, sign.source);
+  const CaptureSign* nearer = found->second;
+  if (level != nullptr && nearer != nullptr && nearness(nearer->word) <= 1 &&
+      nearness(level->word) > 1) {
+    TextRow& row = net_row(text, sign, Verdict::degraded,
+                           "GPU memory is used directly, through an adapter at " + level->word +
+                               " while " + nearer->target + " is at " + nearer->word);
+    blame(row, Cause::rdma_wrong_nic);
+    cite(row, *level);
+    if (nearer->lines != level->lines) cite(row, *nearer);
+    if (const CaptureSign* chosen = text.setting("NCCL_IB_HCA")) cite(row, *chosen);
+    row.use = true;
+    return;
+  }
+  TextRow& row = net_row(text, sign, Verdict::direct,
+                         "GPU memory is handed to the adapter (" + net_name(sign) + ", GDRDMA)");
+  row.use = true;
+}
+
+void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSign& sign) {
+  TextRow& row = net_row(
+      text, sign, Verdict::staged,
+      "the network is used through buffers in host memory (" + net_name(sign) + ", no GDRDMA)");
+  if (is_sockets(sign.word)) {
+    blame(row, Cause::rdma_socket_transport);
+    if (text.any(SignKind::sockets_chosen) && text.first(SignKind::sockets_chosen)->value > 0)
+      blame(row, Cause::rdma_no_rdma_device);
+    return;
+  }
+  if (!is_verbs(sign.word)) {
+    blame(row, Cause::rdma_plugin_without_gdr);
+    return;
+  }
+  blame(row, Cause::rdma_host_buffers);
+  bool told = false;
+  if (const CaptureSign* off = text.first(SignKind::gdr_off_adapter)) {
+    blame_registration(text, row, off->word);
+    cite(row, *off);
+    told = true;
+  }
+  auto distance = context.refused_distance.find(sign.source);
+  if (distance == context.refused_distance.end()) distance = context.refused_distance.find("");
+  if (distance != context.refused_distance.end()) {
+    blame(row, Cause::rdma_distance_over_limit);
+    cite(row, *distance->second);
+    told = true;
+  }
+  if (const CaptureSign* off = text.first(SignKind::gdr_off_topology)) {
+    blame_registration(text, row, "");
+    cite(row, *off);
+    told = true;
+  }
+  if (told) return;
+  if (const CaptureSign* refused = text.first(SignKind::module_refused)) {
+    blame(row, Cause::rdma_peermem_load_failed);
+    cite(row, *refused);
+    return;
+  }
+  const CaptureSign* level = text.level_of(sign.source, sign.target);
+  if (level == nullptr || nearness(level->word) < 3) return;
+  blame(row, Cause::rdma_distance_over_limit);
+  if (level->word == "SYS") blame(row, Cause::machine_cross_socket);
+  cite(row, *level);
+}
+
+void judge_use(TextCase& text, NetContext& context) {
+  for (const CaptureSign* sign : text.all(SignKind::gdr_off_distance))
+    context.refused_distance.emplace(sign->source, sign);
+  for (const CaptureSign* sign : text.all(SignKind::net_use)) {
+    context.any_use = true;
+    if (sign->other == "cut") {
+      TextRow& row = net_row(text, *sign, Verdict::unknown,
+                             "the line is cut off before it says whether GPU memory is used");
+      blame(row, Cause::evidence_text_incomplete);
+      continue;
+    }
+    if (sign->value > 0) {
+      context.any_direct = true;
+      context.direct_gpus.insert(sign->host + "|" + sign->source);
+      judge_direct_use(text, context, *sign);
+    } else {
+      judge_staged_use(text, context, *sign);
+    }
+  }
+  for (const CaptureSign* sign : text.all(SignKind::gdr_on_distance))
+    context.allowed_gpus.insert(sign->host + "|" + sign->source);
+}
+
+/// A completion error means that the path was in use and failed. Rows of the same process failed
+/// with it; of the others nobody knows whether their bytes arrived.
+void judge_errors(TextCase& text) {
+  const auto& errors = text.all(SignKind::net_error);
+  if (errors.empty()) return;
+  std::set<std::string> processes;
+  bool unnamed = false;
+  Cause cause_of_rows = Cause::rdma_completion_error;
+  const auto cause_of = [](const CaptureSign& sign) {
+    if (sign.value == 4 || sign.value == 10 || sign.second == 81)
+      return Cause::rdma_remote_access_error;
+    if (sign.value == 12 || sign.value == 13) return Cause::rdma_retry_exceeded;
+    return Cause::rdma_completion_error;
+  };
+  for (const CaptureSign* sign : errors) {
+    if (sign->other.empty()) unnamed = true;
+    processes.insert(sign->other);
+    cause_of_rows = cause_of(*sign);
+  }
+  for (TextRow& row : text.rows()) {
+    if (row.verdict.member != Member::rdma || !row.use) continue;
+    const bool same = unnamed || processes.count(row.process) > 0;
+    row.verdict.verdict = same ? Verdict::broken : Verdict::unknown;
+    row.verdict.reason = same
+                             ? "GPU memory is handed to the adapter, and the transfer fails"
+                             : "GPU memory is handed to the adapter; the job met errors elsewhere, "
+                               "and nothing shows that these bytes arrived";
+    row.use = false;
+    if (same) {
+      blame(row, cause_of_rows);
+      cite(row, *errors.front());
+    } else {
+      row.weight = RowWeight::open;
+      blame(row, Cause::evidence_text_incomplete);
+    }
+  }
+  std::set<std::string> said;
+  for (const CaptureSign* sign : errors) {
+    if (!said.insert(sign->host + sign->source + sign->direction + std::to_string(sign->value))
+             .second ||
+        said.size() > 256)
+      continue;
+    TextRow& row = net_row(text, *sign, Verdict::broken,
+                           "the adapter reports a completion error (status " +
+                               std::to_string(static_cast<int>(sign->value)) + ")");
+    if (sign->source.empty() && sign->target.empty()) row.verdict.subject = "GPU-NIC";
+    blame(row, cause_of(*sign));
+  }
+}
+
+void judge_library_refusals(TextCase& text, const NetContext& context) {
+  if (context.any_use) return;
+  for (const CaptureSign* sign : text.all(SignKind::gdr_off_adapter)) {
+    TextRow& row = text.add(Member::rdma, Verdict::staged, text.name_of_adapter(sign->target),
+                            "both", "the library found no way to give GPU memory to this adapter");
+    row.target = row.verdict.subject;
+    cite(row, *sign);
+    blame_registration(text, row, sign->word);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::gdr_off_distance)) {
+    const std::string gpu = sign->host + "|" + sign->source;
+    if (context.allowed_gpus.count(gpu) > 0) continue;
+    std::string reason = "the library refuses this distance (";
+    reason += sign->word.empty() ? std::to_string(static_cast<int>(sign->value)) : sign->word;
+    reason += " beyond ";
+    reason += sign->other.empty() ? std::to_string(static_cast<int>(sign->second)) : sign->other;
+    reason += sign->word.empty() ? "; what the numbers mean depends on the version)" : ")";
+    TextRow& row = net_row(text, *sign, Verdict::staged, std::move(reason));
+    row.process.clear();
+    blame(row, Cause::rdma_distance_over_limit);
+    if (sign->word == "SYS") blame(row, Cause::machine_cross_socket);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::gdr_off_plugin)) {
+    TextRow& row = text.add(Member::rdma, Verdict::staged, "GPU-NIC", "both",
+                            "the network plugin says that it does without GPU memory");
+    blame(row, Cause::rdma_plugin_without_gdr);
+    cite(row, *sign);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::gdr_off_topology)) {
+    TextRow& row =
+        net_row(text, *sign, Verdict::staged,
+                "the library's own view says that GPU memory cannot be registered (gdr=0)");
+    blame_registration(text, row, "");
+  }
+  if (text.any(SignKind::gdr_off_adapter) || text.any(SignKind::gdr_off_plugin)) return;
+  for (const CaptureSign* sign : text.all(SignKind::sockets_chosen)) {
+    TextRow& row =
+        text.add(Member::rdma, Verdict::staged, "GPU-NIC", "both",
+                 "the library chose sockets: what leaves the node goes through host memory");
+    if (sign->value > 0) blame(row, Cause::rdma_no_rdma_device);
+    blame(row, Cause::rdma_socket_transport);
+    cite(row, *sign);
+  }
+}
+
+void judge_registrations(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::buffer_registered)) {
+    double host = sign->second;
+    const CaptureSign* other = nullptr;
+    for (const CaptureSign* run : text.all(SignKind::host_memory_run)) {
+      if (host <= 0 && run->target == sign->target && run->value > 0) {
+        host = run->value;
+        other = run;
+      }
+    }
+    const bool slow = sign->value > 0 && host > 0 && sign->value < 0.75 * host;
+    TextRow& row =
+        net_row(text, *sign, slow ? Verdict::degraded : Verdict::direct,
+                slow ? "GPU memory was registered and used, much slower than host memory "
+                       "of the same adapter"
+                     : "GPU memory was registered with the adapter, and the transfer has a "
+                       "result");
+    row.use = true;
+    if (other != nullptr) cite(row, *other);
+    if (!slow) continue;
+    const CaptureSign* level = text.level_of(sign->source, sign->target);
+    if (level != nullptr && nearness(level->word) >= 2) {
+      blame(row,
+            level->word == "SYS" ? Cause::machine_cross_socket : Cause::machine_cross_host_bridge);
+      cite(row, *level);
+    }
+  }
+  if (!text.any(SignKind::buffer_registered)) {
+    for (const CaptureSign* sign : text.all(SignKind::host_memory_run)) {
+      TextRow& row =
+          text.add(Member::rdma, Verdict::unknown, sign->target.empty() ? "NIC" : sign->target,
+                   "both", "the measurement never touched GPU memory");
+      blame(row, Cause::rdma_host_memory_test);
+      cite(row, *sign);
+    }
+  }
+  for (const CaptureSign* sign : text.all(SignKind::registration_failed)) {
+    TextRow& row = net_row(text, *sign, Verdict::impossible, "GPU memory could not be registered");
+    row.process.clear();
+    if (sign->word == "dmabuf") blame(row, Cause::rdma_dmabuf_not_supported);
+    const CaptureSign* window = text.smallest_bar1();
+    if (window != nullptr && sign->word != "gdrcopy" && window->value < 1024 &&
+        sign->value >= 0.9 * window->value * 1048576) {
+      blame(row, Cause::machine_bar1_too_small);
+      cite(row, *window);
+    }
+    blame(row, Cause::rdma_registration_failed);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::registered_bytes)) {
+    const bool moved = sign->word == "once" ? sign->value > 0 : sign->value > sign->second;
+    TextRow& row =
+        text.add(Member::rdma, moved ? Verdict::direct : Verdict::unknown, "GPU-NIC", "both",
+                 moved ? "GPU memory was registered with the RDMA stack through a "
+                         "peer-memory client"
+                       : "no GPU memory was registered between the two readings");
+    row.use = moved;
+    if (!moved) blame(row, Cause::evidence_capability_only);
+    cite(row, *sign);
+  }
+}
+
+void judge_protocols(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::protocol)) {
+    const bool local = sign->target == "cuda_ipc" || sign->word == "shared_memory" ||
+                       (sign->direction == "intra" && sign->word != "tcp");
+    const Member member = local ? Member::p2p : Member::rdma;
+    const auto leave = [&](Verdict verdict, const char* reason, std::vector<Cause> causes) {
+      CaptureSign named = *sign;
+      if (named.source.empty()) named.source = "GPU";
+      if (named.target == "cuda_ipc") named.target = "GPU";
+      named.direction = named.other.find("get") != std::string::npos ? "read" : "send";
+      named.other.clear();
+      TextRow& row = net_row(text, named, verdict, reason);
+      row.verdict.member = member;
+      row.use = verdict == Verdict::direct;
+      for (const Cause cause : causes) blame(row, cause);
+    };
+    if (sign->word == "zero_copy")
+      leave(Verdict::direct, "the library's protocol for large sizes copies nothing", {});
+    else if (sign->word == "emulated_tcp")
+      leave(Verdict::staged, "the library emulates the operation in software, over TCP",
+            {Cause::rdma_software_emulation, Cause::rdma_socket_transport});
+    else if (sign->word == "emulated")
+      leave(Verdict::staged, "the library emulates the operation in software",
+            {Cause::rdma_software_emulation});
+    else if (sign->word == "tcp")
+      leave(Verdict::staged, "the library's protocol goes over TCP",
+            {Cause::rdma_socket_transport});
+    else if (sign->word == "host_fragments" || sign->word == "copied")
+      leave(
+          Verdict::staged, "the library's protocol copies through host memory",
+          {member == Member::p2p ? Cause::p2p_shared_memory_transport : Cause::rdma_host_buffers});
+    else if (sign->word == "shared_memory")
+      leave(Verdict::staged, "the library's protocol goes through shared memory of the host",
+            {Cause::p2p_shared_memory_transport});
+    else if (sign->word == "host_memory")
+      leave(Verdict::unknown, "the table is for host memory", {Cause::rdma_host_memory_test});
+    else
+      leave(Verdict::unknown, "the rows that would decide are missing, or estimates",
+            {Cause::evidence_text_incomplete});
+  }
+}
+
+void judge_modules(TextCase& text) {
+  std::set<std::string> refused;
+  for (const CaptureSign* sign : text.all(SignKind::module_refused)) {
+    if (!refused.insert(sign->word).second) continue;
+    if (text.decided(Member::rdma)) break;
+    TextRow& row = text.add(Member::rdma, Verdict::staged, sign->word, "both",
+                            "the module that gives GPU memory to adapters did not load");
+    blame(row, Cause::rdma_peermem_load_failed);
+    for (const CaptureSign* other : text.all(SignKind::module_refused)) cite(row, *other);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::transport_skipped)) {
+    TextRow& row = text.add(Member::rdma, Verdict::impossible, "GPU-NIC", "both",
+                            "the library found no peer-memory module and leaves RDMA out");
+    cite(row, *sign);
+    blame_registration(text, row, "");
+  }
+  for (const CaptureSign* sign : text.all(SignKind::port_down)) {
+    TextRow& row = text.add(Member::rdma, Verdict::impossible, text.name_of_adapter(sign->source),
+                            "both", "the port of this adapter is down");
+    blame(row, Cause::rdma_port_down);
+    cite(row, *sign);
+  }
+}
+
+/// What an adapter, a GPU or a library could do.
+void judge_abilities(TextCase& text) {
+  const auto leave = [&text](const CaptureSign& sign, std::string subject, const char* reason,
+                             Cause cause = Cause::evidence_capability_only) {
+    TextRow& row =
+        text.add(Member::rdma, Verdict::unknown,
+                 subject.empty() ? std::string("GPU-NIC") : std::move(subject), "both", reason);
+    row.weight = RowWeight::background;
+    blame(row, cause);
+    cite(row, sign);
+  };
+  if (text.any(SignKind::net_use)) return;
+  std::size_t rows = 0;
+  for (const SignKind kind :
+       {SignKind::gdr_on_adapter, SignKind::gdr_on_distance, SignKind::port_active}) {
+    for (const CaptureSign* sign : text.all(kind)) {
+      if (++rows > 500) return;
+      leave(*sign,
+            text.name_of_adapter(kind == SignKind::port_active ? sign->source : sign->target),
+            kind == SignKind::port_active
+                ? "the adapter works on this host; nothing is said of GPU memory"
+                : "GPU memory may be given to this adapter; no line shows that it is");
+    }
+  }
+  for (const CaptureSign* sign : text.all(SignKind::gpu_dmabuf)) {
+    if (++rows > 500) return;
+    leave(*sign, sign->source, "the GPU can export its memory; no line shows that it does");
+  }
+  if (const CaptureSign* sign = text.first(SignKind::adapters_chosen))
+    leave(*sign, "", "the library found RDMA adapters; no line shows how bytes travel");
+  for (const CaptureSign* sign : text.all(SignKind::graph_shown)) {
+    if (!sign->word.empty()) continue;
+    leave(*sign, "", "the machine as the library sees it; no line shows how bytes travel");
+    break;
+  }
+  for (const char* name : {"nvidia_peermem", "nv_peer_mem"}) {
+    const CaptureSign* sign = text.module_loaded(name);
+    if (sign != nullptr)
+      leave(*sign, name, "the module is loaded, which shows neither use nor refusal");
+  }
+}
+
+}  // namespace
+
+void judge_text_rdma(TextCase& text) {
+  NetContext context;
+  judge_use(text, context);
+  judge_registrations(text);
+  judge_errors(text);
+  judge_library_refusals(text, context);
+  judge_protocols(text);
+  judge_modules(text);
+  judge_abilities(text);
+  // A failure on GPU memory and a port that redirects: the usual reason.
+  const CaptureSign* redirect = text.first(SignKind::acs_redirect);
+  if (redirect == nullptr) return;
+  for (TextRow& row : text.rows()) {
+    const bool failed =
+        row.verdict.verdict == Verdict::broken || row.verdict.verdict == Verdict::degraded;
+    if (!failed || (row.verdict.member != Member::rdma && row.verdict.member != Member::p2p))
+      continue;
+    blame(row, Cause::machine_acs_redirect);
+    cite(row, *redirect);
+  }
+}
+
+}  // namespace nobounce::judge

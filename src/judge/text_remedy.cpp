@@ -1,0 +1,78 @@
+// What to do about a row of text, and for an unknown one, what would decide.
+#include "judge/text_case.hpp"
+
+namespace nobounce::judge {
+
+namespace {
+
+/// `gpu:0,gpu:1` for a pair that a command can name.
+std::string pair_of_command(const TextRow& row) {
+  const auto number = [](const std::string& name) {
+    return name.rfind("GPU", 0) == 0 && name.size() > 3 ? name.substr(3) : std::string();
+  };
+  const std::string a = number(row.source);
+  const std::string b = number(row.target);
+  return a.empty() || b.empty() ? "" : "gpu:" + a + ",gpu:" + b;
+}
+
+std::string what_decides(const TextRow& row) {
+  switch (row.verdict.member) {
+    case Member::p2p: {
+      const std::string pair = pair_of_command(row);
+      return "on the machine: nobounce prove" + (pair.empty() ? "" : " --pair " + pair) +
+             "; or the `via` lines of a run with NCCL_DEBUG=INFO; or p2pBandwidthLatencyTest with "
+             "its "
+             "matrices for peer access off and on";
+    }
+    case Member::rdma:
+      return "the `via NET` lines of a run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET (with "
+             "/GDRDMA or without); or ib_write_bw -d DEVICE --use_cuda=GPU between two nodes, with "
+             "its "
+             "result";
+    case Member::storage:
+      return "cat /proc/driver/nvidia-fs/stats before and after a run (first: echo 1 | sudo tee "
+             "/sys/module/nvidia_fs/parameters/rw_stats_enabled); or nobounce prove --path "
+             "DIRECTORY on "
+             "the machine";
+    case Member::async:
+      return "the library's messages at its info level, with the transport and the handler that it "
+             "chose";
+    default:
+      return "a run beside a counter that moves";
+  }
+}
+
+/// The ports that the evidence names go into the command.
+std::string with_ports(const TextCase& text, std::string_view remedy) {
+  std::string filled(remedy);
+  std::string ports;
+  std::size_t count = 0;
+  for (const core::CaptureSign* sign : text.all(core::SignKind::acs_redirect)) {
+    if (sign->source.empty() || ++count > 8) continue;
+    ports += (ports.empty() ? "" : " ") + sign->source;
+  }
+  if (ports.empty()) return filled;
+  return "for port in " + ports +
+         "; do sudo setpci -s $port ECAP_ACS+6.w=0:2c; done (until reboot; not where virtual "
+         "machines "
+         "need the isolation)";
+}
+
+}  // namespace
+
+std::string text_remedy(const TextCase& text, const TextRow& row) {
+  const bool unknown = row.verdict.verdict == Verdict::unknown;
+  std::string remedy;
+  for (const Cause cause : row.verdict.causes) {
+    if (cause == Cause::evidence_capability_only || cause == Cause::evidence_text_incomplete)
+      continue;
+    remedy = cause == Cause::machine_acs_redirect ? with_ports(text, cause_row(cause).remedy)
+                                                  : std::string(cause_row(cause).remedy);
+    break;
+  }
+  if (row.verdict.verdict == Verdict::direct) return {};
+  if (!unknown) return remedy;
+  return (remedy.empty() ? "" : remedy + ". ") + "What would decide: " + what_decides(row);
+}
+
+}  // namespace nobounce::judge

@@ -1,0 +1,318 @@
+// Text about GPUs and storage.
+#include <algorithm>
+#include <array>
+
+#include "judge/text_case.hpp"
+
+namespace nobounce::judge {
+
+namespace {
+
+using core::CaptureSign;
+using core::SignKind;
+
+TextRow& storage_text_row(TextCase& text, const CaptureSign& sign, Verdict verdict,
+                          std::string subject, std::string direction, std::string reason) {
+  TextRow& row = text.add(Member::storage, verdict, std::move(subject), std::move(direction),
+                          std::move(reason));
+  cite(row, sign);
+  return row;
+}
+
+void judge_counters(TextCase& text) {
+  bool moved = false;
+  bool told = false;
+  const CaptureSign* still = nullptr;
+  for (const CaptureSign* sign : text.all(SignKind::driver_counter)) {
+    const char* direction = sign->source == "reads"    ? "read"
+                            : sign->source == "writes" ? "write"
+                                                       : "both";
+    if (sign->word == "twice" && sign->second > sign->value) {
+      moved = true;
+      TextRow& row = storage_text_row(
+          text, *sign, Verdict::direct, sign->source, direction,
+          "the driver's counter rose by " +
+              std::to_string(static_cast<std::uint64_t>(sign->second - sign->value)));
+      row.use = true;
+    } else if (sign->word == "twice" && sign->second < sign->value) {
+      told = true;
+      TextRow& row =
+          storage_text_row(text, *sign, Verdict::unknown, sign->source, direction,
+                           "the counter went back: the readings are in the wrong order, or "
+                           "the module was loaded anew");
+      blame(row, Cause::evidence_text_incomplete);
+    } else if (sign->word == "once" && sign->value > 0) {
+      told = true;
+      TextRow& row = storage_text_row(
+          text, *sign, Verdict::unknown, sign->source, direction,
+          "the driver counted " + std::to_string(static_cast<std::uint64_t>(sign->value)) +
+              " since it was loaded; nothing shows whether this run was "
+              "among them");
+      row.weight = RowWeight::background;
+      blame(row, Cause::evidence_text_incomplete);
+    } else if (still == nullptr || sign->source == "reads") {
+      still = sign;
+    }
+  }
+  if (moved || told || still == nullptr) return;
+  TextRow& row = storage_text_row(
+      text, *still, Verdict::unknown, "nvidia-fs", "both",
+      still->word == "once" ? "the driver has seen no read and no write since it was loaded"
+                            : "the driver saw no read and no write between the readings");
+  row.weight = RowWeight::background;
+  blame(row, Cause::storage_no_io_reached_driver);
+}
+
+void judge_counting(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::driver_counting)) {
+    if (sign->value > 0) continue;
+    TextRow& row =
+        storage_text_row(text, *sign, Verdict::unknown, "nvidia-fs", "both",
+                         "the driver's counters are switched off, so zeros mean nothing");
+    row.weight = RowWeight::background;
+    blame(row, Cause::storage_counters_disabled);
+    return;
+  }
+}
+
+/// What libcufile says of itself: which way it took, and why.
+void judge_library(TextCase& text) {
+  std::map<std::string, std::vector<const CaptureSign*>> obstacles;  // by process
+  for (const CaptureSign* sign : text.all(SignKind::storage_obstacle))
+    obstacles[sign->other].push_back(sign);
+  const auto subject_of = [&](const std::string& process) {
+    for (const CaptureSign* sign : obstacles[process]) {
+      if (!sign->source.empty()) return sign->source;
+    }
+    return process.empty() ? std::string("cuFile") : "process " + process;
+  };
+  const auto blame_all = [](TextRow& row, const std::vector<const CaptureSign*>& signs) {
+    for (const CaptureSign* sign : signs) {
+      if (const auto cause = cause_from_string(sign->word)) blame(row, *cause);
+      cite(row, *sign);
+    }
+  };
+  std::set<std::string> staged;
+  std::set<std::string> seen_direct;
+  for (const CaptureSign* sign : text.all(SignKind::storage_direct)) {
+    if (!seen_direct.insert(sign->source + sign->direction).second && sign->word == "path")
+      continue;
+    TextRow& row =
+        storage_text_row(text, *sign, Verdict::direct,
+                         sign->source.empty()   ? "cuFile"
+                         : sign->word == "path" ? "process " + sign->source
+                                                : sign->source,
+                         sign->direction.empty() ? "both" : sign->direction,
+                         sign->word == "path" ? "the library says that it took the direct path"
+                                              : "the library counts operations on the direct path");
+    row.use = true;
+  }
+  for (const CaptureSign* sign : text.all(SignKind::storage_posix)) {
+    const std::string& process = sign->source;
+    if (sign->word == "mode" && !staged.insert(process).second) continue;
+    TextRow& row = storage_text_row(
+        text, *sign, Verdict::staged, sign->word == "statistics" ? process : subject_of(process),
+        sign->direction.empty() ? "both" : sign->direction,
+        sign->word == "mode" ? "the library says that it reads and writes through host memory"
+                             : "the library counts operations through host memory");
+    blame_all(row, obstacles[process]);
+    if (process.empty() || obstacles[process].empty()) blame_all(row, obstacles[""]);
+    blame(row, Cause::storage_compat_used);
+  }
+  for (auto& [process, signs] : obstacles) {
+    if (signs.empty() || staged.count(process) > 0) continue;
+    TextRow& row =
+        storage_text_row(text, *signs.front(), Verdict::unknown, subject_of(process), "both",
+                         "the library names what is in the way; whether it fell back or "
+                         "failed is not shown");
+    blame_all(row, signs);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::window_exhausted)) {
+    TextRow& row = storage_text_row(text, *sign, Verdict::staged, "BAR1", "both",
+                                    "the request needs more of the GPU's window than is left");
+    blame(row, Cause::machine_bar1_too_small);
+  }
+}
+
+bool row_is_active(const CaptureSign& row) {
+  if (row.source == "Userspace RDMA") return false;
+  if (row.other != "routes") return row.word == "supported";
+  const bool block = row.source == "NVMe" || row.source == "NVMeOF" || row.source == "SCSI" ||
+                     row.source == "Block" || row.source == "NVMe P2PDMA";
+  const auto route = [&row](std::string_view name) {
+    return (',' + row.word + ',').find(',' + std::string(name) + ',') != std::string::npos;
+  };
+  return route("nvfs") || route("c2c") || route("dmabuf") || (block && route("p2pdma"));
+}
+
+/// gdscheck: whether any route exists, and what happens where none does.
+void judge_check(TextCase& text, const CaptureSign& check) {
+  bool any_row = false;
+  bool active = false;
+  bool only_compat = true;
+  const CaptureSign* shown = nullptr;
+  const CaptureSign* active_row = nullptr;
+  for (const CaptureSign* row : text.all(SignKind::route_row)) {
+    if (row->piece != check.piece) continue;
+    any_row = true;
+    if (shown == nullptr || row->source == "NVMe") shown = row;
+    if (row_is_active(*row)) {
+      active = true;
+      if (active_row == nullptr) active_row = row;
+    }
+    if (row->other != "routes" || row->word != "compat") only_compat = false;
+  }
+  const char compat = check.word.empty() ? '?' : check.word[0];
+  const char force = check.word.size() > 1 ? check.word[1] : '?';
+  const char module = check.word.size() > 2 ? check.word[2] : '?';
+  if (force == '1') {
+    TextRow& row = storage_text_row(text, check, Verdict::staged, "all files", "both",
+                                    "compatibility mode is forced");
+    blame(row, Cause::storage_compat_forced);
+    return;
+  }
+  if (!any_row) return;
+  if (active) {
+    TextRow& row = storage_text_row(text, *active_row, Verdict::unknown, active_row->source, "both",
+                                    "a route is supported, which is a capability; no I/O is shown");
+    row.weight = RowWeight::background;
+    blame(row, Cause::evidence_capability_only);
+    return;
+  }
+  const Cause reason =
+      module == '0' ? Cause::storage_nvidia_fs_absent : Cause::storage_driver_not_registered;
+  const bool routes = only_compat && shown != nullptr && shown->other == "routes";
+  if (compat == '1' || routes) {
+    TextRow& row = storage_text_row(text, *shown, Verdict::staged, "all files", "both",
+                                    "no route is supported, and falling back is allowed");
+    blame(row, routes ? Cause::storage_compat_used : reason);
+    cite(row, check);
+    return;
+  }
+  if (compat == '0') {
+    TextRow& row = storage_text_row(text, *shown, Verdict::impossible, "all files", "both",
+                                    "no route is supported, and falling back is not allowed");
+    blame(row, Cause::storage_compat_refused);
+    blame(row, reason);
+    cite(row, check);
+    return;
+  }
+  TextRow& row =
+      storage_text_row(text, *shown, Verdict::unknown, "all files", "both",
+                       "no route is supported; whether calls fail or fall back depends on a "
+                       "setting that is not shown");
+  blame(row, reason);
+}
+
+/// A file system whose block driver is not among those registered with the module.
+void judge_mounts(TextCase& text) {
+  const auto& registered = text.all(SignKind::driver_registered);
+  if (registered.empty()) return;
+  const auto is_registered = [&](std::string_view name) {
+    return std::any_of(registered.begin(), registered.end(),
+                       [name](const CaptureSign* sign) { return sign->word == name; });
+  };
+  char compat = '?';
+  const CaptureSign* check = text.first(SignKind::storage_check);
+  if (check != nullptr && !check->word.empty()) compat = check->word[0];
+  std::size_t rows = 0;
+  for (const CaptureSign* mount : text.all(SignKind::mount)) {
+    const bool nvme = mount->source.rfind("/dev/nvme", 0) == 0;
+    if (!nvme || is_registered("nvme") || ++rows > 200) continue;
+    TextRow& row =
+        text.add(Member::storage,
+                 compat == '1'   ? Verdict::staged
+                 : compat == '0' ? Verdict::impossible
+                                 : Verdict::unknown,
+                 mount->target, "both", "the drive's driver is not registered with nvidia-fs");
+    blame(row, Cause::storage_driver_not_registered);
+    cite(row, *registered.front());
+    cite(row, *mount);
+  }
+}
+
+void judge_benchmark(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::storage_benchmark)) {
+    const std::string direction = sign->other.find("WRITE") != std::string::npos ? "write" : "read";
+    if (sign->word == "CPUONLY") {
+      TextRow& row = storage_text_row(text, *sign, Verdict::unknown, "gdsio", direction,
+                                      "the measurement never touched GPU memory");
+      row.weight = RowWeight::pair_only;
+      blame(row, Cause::storage_host_memory_test);
+    } else if (sign->word.rfind("CPU", 0) == 0) {
+      TextRow& row = storage_text_row(
+          text, *sign, Verdict::staged, "gdsio", direction,
+          "the measurement was told to go through host memory (" + sign->word + ")");
+      blame(row, Cause::storage_host_path_requested);
+    } else {
+      TextRow& row = storage_text_row(text, *sign, Verdict::unknown, "gdsio", direction,
+                                      sign->word +
+                                          " was asked for; it is printed too where the library "
+                                          "falls back");
+      row.weight = RowWeight::background;
+      blame(row, Cause::evidence_capability_only);
+    }
+  }
+  for (const CaptureSign* sign : text.all(SignKind::register_refused)) {
+    TextRow& row = storage_text_row(text, *sign, Verdict::impossible,
+                                    sign->source.empty() ? "file" : sign->source, "both",
+                                    "the file cannot be registered, and nothing falls back");
+    blame(row, Cause::storage_compat_refused);
+  }
+}
+
+void judge_storage_modules(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::module_without_users)) {
+    TextRow& row = storage_text_row(text, *sign, Verdict::unknown, "nvidia_fs", "both",
+                                    "the module is loaded, and no driver depends on it");
+    row.weight = RowWeight::pair_only;
+    blame(row, Cause::storage_driver_not_registered);
+    if (text.decided(Member::storage)) row.weight = RowWeight::background;
+  }
+  for (const CaptureSign* sign : text.all(SignKind::module_absent)) {
+    if (sign->word != "nvidia_fs") continue;
+    TextRow& row = storage_text_row(text, *sign, Verdict::unknown, "nvidia_fs", "both",
+                                    "the module is not loaded; libcufile may still use PCI P2PDMA");
+    row.weight = RowWeight::background;
+    blame(row, Cause::storage_nvidia_fs_absent);
+  }
+  const CaptureSign* loaded = text.module_loaded("nvidia_fs");
+  if (loaded != nullptr && loaded->value > 0) {
+    TextRow& row = storage_text_row(text, *loaded, Verdict::unknown, "nvidia_fs", "both",
+                                    "the module is loaded and used, which shows no I/O");
+    row.weight = RowWeight::background;
+    blame(row, Cause::evidence_capability_only);
+  }
+  std::set<std::string> said;
+  for (const CaptureSign* sign : text.all(SignKind::pin_refused)) {
+    if (!said.insert(sign->word).second) continue;
+    TextRow& row = storage_text_row(text, *sign, Verdict::impossible, sign->word, "both",
+                                    "the driver refused to pin GPU memory");
+    blame(row, Cause::storage_gpu_not_supported);
+  }
+  if (!text.any(SignKind::driver_registered) || text.any(SignKind::storage_check)) return;
+  TextRow& row =
+      storage_text_row(text, *text.first(SignKind::driver_registered), Verdict::unknown,
+                       "nvidia-fs", "both", "drivers are registered, which shows no I/O");
+  row.weight = RowWeight::background;
+  blame(row, Cause::evidence_capability_only);
+}
+
+}  // namespace
+
+void judge_text_storage(TextCase& text) {
+  judge_counters(text);
+  judge_counting(text);
+  judge_library(text);
+  const bool used = std::any_of(text.rows().begin(), text.rows().end(), [](const TextRow& row) {
+    return row.verdict.member == Member::storage && row.use;
+  });
+  if (!used) {
+    for (const CaptureSign* check : text.all(SignKind::storage_check)) judge_check(text, *check);
+    judge_mounts(text);
+  }
+  judge_benchmark(text);
+  judge_storage_modules(text);
+}
+
+}  // namespace nobounce::judge
