@@ -76,6 +76,17 @@ add_custom_command(
   COMMENT "Embedding machines/*.json"
   VERBATIM)
 
+file(GLOB NOBOUNCE_KERNELS CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/async/kernels/*.ptx")
+set(embedded_kernels "${PROJECT_BINARY_DIR}/generated/embedded_kernels.cpp")
+add_custom_command(
+  OUTPUT "${embedded_kernels}"
+  COMMAND "${CMAKE_COMMAND}" "-DKERNELS=${PROJECT_SOURCE_DIR}/src/async/kernels" -DHEADER=async/embedded_kernels.hpp
+          -DNAMESPACE=nobounce::async "-DOUTPUT=${embedded_kernels}"
+          -P "${PROJECT_SOURCE_DIR}/cmake/embed_kernels.cmake" -- ${NOBOUNCE_KERNELS}
+  DEPENDS ${NOBOUNCE_KERNELS} "${PROJECT_SOURCE_DIR}/cmake/embed_kernels.cmake"
+  COMMENT "Embedding src/async/kernels/*.ptx"
+  VERBATIM)
+
 set(NOBOUNCE_LIBRARY_TARGETS "")
 foreach(module IN LISTS NOBOUNCE_MODULES)
   set(folder "${PROJECT_SOURCE_DIR}/src/${module}")
@@ -85,6 +96,10 @@ foreach(module IN LISTS NOBOUNCE_MODULES)
   if(module STREQUAL "fabric")
     list(APPEND sources "${embedded}")
     set_source_files_properties("${embedded}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(module STREQUAL "async")
+    list(APPEND sources "${embedded_kernels}")
+    set_source_files_properties("${embedded_kernels}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   if(NOT sources)
     continue()

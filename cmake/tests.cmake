@@ -179,3 +179,7 @@ set_tests_properties(headers_compile_alone PROPERTIES TIMEOUT 600 LABELS house P
 add_test(NAME layers COMMAND "${PROJECT_SOURCE_DIR}/tools/layers")
 add_test(NAME layers_self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/layers" --self-test)
 set_tests_properties(layers layers_self_test PROPERTIES TIMEOUT 60 LABELS house)
+
+# The committed PTX is what its sources make, and the device headers compile as CUDA, where nvcc is.
+add_test(NAME kernels_are_current COMMAND "${PROJECT_SOURCE_DIR}/tools/kernels" --check)
+set_tests_properties(kernels_are_current PROPERTIES TIMEOUT 120 LABELS house SKIP_RETURN_CODE 77)

@@ -24,7 +24,8 @@ namespace nobounce {
 
 namespace session {
 struct SessionState;
-}
+struct SessionAccess;
+}  // namespace session
 
 struct SessionOptions {
   std::uint64_t pinned_bytes_max =
@@ -105,6 +106,7 @@ class Session {
   [[nodiscard]] std::string name_of(DeviceRef device) const;
 
  private:
+  friend struct session::SessionAccess;
   std::unique_ptr<session::SessionState> state_;
 };
 

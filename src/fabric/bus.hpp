@@ -232,6 +232,9 @@ class Bus {
                               std::span<std::byte> target) = 0;
   virtual Carried kernel_store(std::uint32_t gpu, std::span<const std::byte> source,
                                const End& target) = 0;
+  /// What the front end of a GPU sees of 8 aligned bytes that a stream waits for. Counted nowhere:
+  /// how often it looks is nobody's traffic. 0 where nothing lies there.
+  [[nodiscard]] virtual std::uint64_t watch_word(const End& source) const = 0;
   /// Atomic for all kernels; `before` is what was there.
   virtual Carried kernel_update(std::uint32_t gpu, const End& target, const BusUpdate& order,
                                 std::uint64_t& before) = 0;

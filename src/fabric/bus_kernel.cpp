@@ -45,6 +45,15 @@ SoftBus::Way SoftBus::kernel_way(std::uint32_t gpu, const BusMemory& memory, con
   return way_between(own, memory, end, towards_memory, length_bytes);
 }
 
+std::uint64_t SoftBus::watch_word(const End& source) const {
+  const auto memory = memory_at(source, sizeof(std::uint64_t));
+  std::uint64_t value = 0;
+  if (memory) {
+    copy(reinterpret_cast<std::byte*>(&value), memory->pointer, sizeof value, false);
+  }
+  return value;
+}
+
 Carried SoftBus::kernel_load(std::uint32_t gpu, const End& source, std::span<std::byte> target) {
   if (target.empty()) return {};
   reseal();

@@ -87,6 +87,7 @@ class SoftBus final : public Bus {
                      std::uint64_t length_bytes, FileIo io) override;
   Carried cpu_copy(BusAddress target, BusAddress source, std::uint64_t length_bytes) override;
   Carried fill_vram(DevicePointer target, std::uint8_t value, std::uint64_t length_bytes) override;
+  std::uint64_t watch_word(const End& source) const override;
   Carried kernel_load(std::uint32_t gpu, const End& source, std::span<std::byte> target) override;
   Carried kernel_store(std::uint32_t gpu, std::span<const std::byte> source,
                        const End& target) override;

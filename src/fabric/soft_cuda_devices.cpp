@@ -54,6 +54,9 @@ constexpr ErrorName error_names[] = {
     {cuda::error_no_device, "CUDA_ERROR_NO_DEVICE"},
     {cuda::error_invalid_device, "CUDA_ERROR_INVALID_DEVICE"},
     {cuda::error_invalid_context, "CUDA_ERROR_INVALID_CONTEXT"},
+    {cuda::error_no_binary_for_gpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+    {cuda::error_invalid_ptx, "CUDA_ERROR_INVALID_PTX"},
+    {cuda::error_stream_capture_unsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
     {cuda::error_peer_access_unsupported, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"},
     {cuda::error_invalid_handle, "CUDA_ERROR_INVALID_HANDLE"},
     {cuda::error_not_found, "CUDA_ERROR_NOT_FOUND"},
@@ -224,9 +227,14 @@ CUresult SoftCuda::device_get_attribute(int* value, int attribute, CUdevice devi
     case cuda::attribute_integrated:
       *value = gpu->mode == GpuMode::integrated ? 1 : 0;
       return cuda::success;
+    case cuda::attribute_can_use_64_bit_stream_mem_ops:
+    case cuda::attribute_can_use_host_pointer_for_registered_mem:
     case cuda::attribute_unified_addressing:
     case cuda::attribute_host_register_supported:
       *value = 1;
+      return cuda::success;
+    case cuda::attribute_can_flush_remote_writes:
+      *value = 0;
       return cuda::success;
     case cuda::attribute_gpu_direct_rdma_supported:
     case cuda::attribute_gpu_direct_rdma_flush_writes_options:  // 1: by the host

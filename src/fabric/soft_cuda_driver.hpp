@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fabric/soft_cuda.hpp"
+#include "fabric/soft_kernels.hpp"
 
 namespace nobounce::fabric {
 
@@ -78,6 +79,10 @@ class SoftCuda final : public SoftCudaTable {
     std::uint32_t gpu = 0;
     AccessByGpu access;
   };
+  struct Module {
+    std::set<std::string> entries;
+    std::map<std::string, CUfunction> functions;
+  };
   struct Import {
     DevicePointer memory;
     unsigned opens = 0;
@@ -97,6 +102,9 @@ class SoftCuda final : public SoftCudaTable {
   void synchronize_all();
   [[nodiscard]] CUresult stream_of(CUstream handle, StreamEntry& entry);
   [[nodiscard]] CUresult event_of(CUevent handle, EventEntry& entry);
+  /// Not one of the default streams.
+  [[nodiscard]] static bool is_handle(CUstream stream);
+  [[nodiscard]] CUresult word_of(const StreamEntry& entry, CUdeviceptr address, End& word) const;
   [[nodiscard]] void* next_handle();
 
   /// What a GPU may do to memory: memory_access_none, _read or _read_write. With mutex_ held.
@@ -145,6 +153,10 @@ class SoftCuda final : public SoftCudaTable {
   std::map<std::thread::id, std::vector<Context*>> stacks_;
   std::map<void*, StreamEntry> streams_;
   std::map<void*, EventEntry> events_;
+  std::set<void*> capturing_;  ///< streams
+  std::set<void*> graphs_;
+  std::map<void*, Module> modules_;
+  std::map<void*, const SoftKernelMaker*> functions_;
   std::map<void*, DramBuffer> host_buffers_;    ///< of mem_host_alloc, and managed memory
   std::vector<std::unique_ptr<Pool>> pools_;    ///< by ordinal; written by the first init alone
   std::map<std::uint64_t, Physical> physical_;  ///< by handle

@@ -22,14 +22,19 @@ void* SoftCuda::next_handle() {
   return reinterpret_cast<void*>(next_handle_);
 }
 
+bool SoftCuda::is_handle(CUstream stream) {
+  return stream != nullptr && stream != stream_legacy && stream != stream_per_thread;
+}
+
 /// A handle carries its context; the default streams are those of the current one.
 CUresult SoftCuda::stream_of(CUstream handle, StreamEntry& entry) {
   if (!initialized_) return cuda::error_not_initialized;
   const bool of_thread = handle == stream_per_thread;
-  if (handle != nullptr && handle != stream_legacy && !of_thread) {
+  if (is_handle(handle)) {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(handle);
     if (found == streams_.end()) return cuda::error_invalid_handle;
+    if (capturing_.count(handle) > 0) return cuda::error_stream_capture_unsupported;
     entry = found->second;
     return engines_.fault();
   }
@@ -72,6 +77,7 @@ CUresult SoftCuda::stream_create(CUstream* stream, unsigned flags) {
 CUresult SoftCuda::stream_destroy(CUstream stream) {
   if (!initialized_) return cuda::error_not_initialized;
   const std::lock_guard lock(mutex_);
+  capturing_.erase(stream);
   // What it still holds is carried out: the engine keeps it.
   return streams_.erase(stream) > 0 ? cuda::success : cuda::error_invalid_handle;
 }

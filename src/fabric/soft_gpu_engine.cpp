@@ -2,6 +2,7 @@
 #include "fabric/soft_gpu_engine.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -12,8 +13,16 @@ namespace nobounce::fabric {
 namespace cuda = system::cuda;
 using system::Step;
 
-GpuEngines::GpuEngines(Bus& bus, SoftWorkers& workers, const SoftFaults& faults, SoftRandom& random)
-    : bus_(bus), workers_(workers), faults_(faults), random_(random) {
+namespace {
+
+/// Between two looks at a word that a stream waits for.
+constexpr std::uint64_t look_again_ns = 10'000;
+
+}  // namespace
+
+GpuEngines::GpuEngines(Bus& bus, SoftWorkers& workers, system::Clock& clock,
+                       const SoftFaults& faults, SoftRandom& random)
+    : bus_(bus), workers_(workers), clock_(clock), faults_(faults), random_(random) {
   for (std::uint32_t gpu = 0; gpu < bus.machine().gpus.size(); ++gpu) {
     engines_.push_back(std::make_unique<Engine>(*this, gpu));
   }
@@ -49,24 +58,47 @@ CUresult GpuEngines::error_of(const GpuStream& stream) const {
   return fault() != cuda::success ? fault() : stream.error;
 }
 
-CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, const GpuCopy& copy) {
+CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, GpuCommand command) {
   {
     const std::lock_guard lock(mutex_);
     if (const CUresult error = error_of(*stream); error != cuda::success) return error;
-    queue(stream, {GpuCommand::Kind::copy, copy, {}, nullptr, 0, 0});
+    queue(stream, std::move(command));
   }
   wake(stream->gpu);
   return cuda::success;
 }
 
+CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, const GpuCopy& copy) {
+  GpuCommand command;
+  command.kind = GpuCommand::Kind::copy;
+  command.copy = copy;
+  return submit(stream, std::move(command));
+}
+
 CUresult GpuEngines::submit(const std::shared_ptr<GpuStream>& stream, GpuWork work) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const CUresult error = error_of(*stream); error != cuda::success) return error;
-    queue(stream, {GpuCommand::Kind::work, {}, std::move(work), nullptr, 0, 0});
-  }
-  wake(stream->gpu);
-  return cuda::success;
+  GpuCommand command;
+  command.kind = GpuCommand::Kind::work;
+  command.work = std::move(work);
+  return submit(stream, std::move(command));
+}
+
+CUresult GpuEngines::wait_for_word(const std::shared_ptr<GpuStream>& stream, const End& word,
+                                   std::uint64_t value, unsigned compare) {
+  GpuCommand command;
+  command.kind = GpuCommand::Kind::wait_word;
+  command.word = word;
+  command.value = value;
+  command.compare = compare;
+  return submit(stream, std::move(command));
+}
+
+CUresult GpuEngines::write_word(const std::shared_ptr<GpuStream>& stream, const End& word,
+                                std::uint64_t value) {
+  GpuCommand command;
+  command.kind = GpuCommand::Kind::write_word;
+  command.word = word;
+  command.value = value;
+  return submit(stream, std::move(command));
 }
 
 CUresult GpuEngines::record(const std::shared_ptr<GpuStream>& stream,
@@ -76,7 +108,11 @@ CUresult GpuEngines::record(const std::shared_ptr<GpuStream>& stream,
     if (const CUresult error = error_of(*stream); error != cuda::success) return error;
     event->error = cuda::success;
     if (bus_.planted(Mutant::cuda_event_early)) event->completed = event->recorded + 1;
-    queue(stream, {GpuCommand::Kind::record, {}, {}, event, ++event->recorded, 0});
+    GpuCommand command;
+    command.kind = GpuCommand::Kind::record;
+    command.event = event;
+    command.version = ++event->recorded;
+    queue(stream, std::move(command));
   }
   wake(stream->gpu);
   return cuda::success;
@@ -87,7 +123,11 @@ CUresult GpuEngines::wait_in_stream(const std::shared_ptr<GpuStream>& stream,
   {
     const std::lock_guard lock(mutex_);
     if (const CUresult error = error_of(*stream); error != cuda::success) return error;
-    queue(stream, {GpuCommand::Kind::wait, {}, {}, event, event->recorded, 0});
+    GpuCommand command;
+    command.kind = GpuCommand::Kind::wait;
+    command.event = event;
+    command.version = event->recorded;
+    queue(stream, std::move(command));
   }
   wake(stream->gpu);
   return cuda::success;
@@ -102,11 +142,50 @@ std::uint64_t GpuEngines::first_sequence(std::uint32_t gpu, bool of_default) con
   return first;
 }
 
+/// As the driver documents it: the greater-or-equal is cyclic.
+bool GpuEngines::compares(const GpuCommand& wait) const {
+  const std::uint64_t word = bus_.watch_word(wait.word);
+  switch (wait.compare) {
+    case cuda::wait_value_eq:
+      return word == wait.value;
+    case cuda::wait_value_and:
+      return (word & wait.value) != 0;
+    case cuda::wait_value_nor:
+      return ~(word | wait.value) != 0;
+    default:
+      return static_cast<std::int64_t>(word - wait.value) >= 0;
+  }
+}
+
+bool GpuEngines::needs_others() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& engine : engines_) {
+    for (const auto& stream : engine->active) {
+      for (const GpuCommand& command : stream->commands) {
+        if (command.kind == GpuCommand::Kind::wait_word) return true;
+        if (command.kind == GpuCommand::Kind::work) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void GpuEngines::await(core::FunctionRef<bool()> ready, std::string_view what) {
+  if (needs_others()) {
+    workers_.wait_for_all(ready, what);
+  } else {
+    workers_.wait_for_engines(ready, what);
+  }
+}
+
 bool GpuEngines::runnable(const GpuStream& stream) const {
   if (stream.running || stream.commands.empty()) return false;
   const GpuCommand& command = stream.commands.front();
   if (command.kind == GpuCommand::Kind::wait && command.event->completed < command.version) {
     return bus_.planted(Mutant::cuda_wait_ignored);
+  }
+  if (command.kind == GpuCommand::Kind::wait_word && !compares(command)) {
+    return error_of(stream) != cuda::success || bus_.planted(Mutant::cuda_wait_ignored);
   }
   // The default stream waits for all that blocking streams were given before, and they for it.
   if (!stream.is_default && !stream.blocking) return true;
@@ -160,7 +239,14 @@ Step GpuEngines::step(std::uint32_t gpu) {
     for (std::size_t i = 0; i < engine.active.size(); ++i) {
       if (runnable(*engine.active[i])) ready.push_back(i);
     }
-    if (ready.empty()) return Step::idle();
+    if (ready.empty()) {
+      for (const auto& waiting : engine.active) {
+        if (waiting->commands.front().kind == GpuCommand::Kind::wait_word) {
+          return Step::idle_until(clock_.now_ns() + look_again_ns);
+        }
+      }
+      return Step::idle();
+    }
     stream = engine.active[ready[random_.below(ready.size())]];
     stream->running = true;
     misplace(*stream);
@@ -170,6 +256,11 @@ Step GpuEngines::step(std::uint32_t gpu) {
   CUresult result = cuda::success;
   GpuWorkStep work;
   if (command.kind == GpuCommand::Kind::copy && !dropped) result = run(gpu, command.copy);
+  if (command.kind == GpuCommand::Kind::write_word && !dropped) {
+    const bool stored =
+        bus_.kernel_store(gpu, std::as_bytes(std::span(&command.value, 1)), command.word).ok();
+    if (!stored) result = cuda::error_illegal_address;
+  }
   if (command.kind == GpuCommand::Kind::work && !dropped) {
     work = command.work();
     result = work.fault;
@@ -218,7 +309,7 @@ CUresult GpuEngines::synchronize(const GpuStream& stream) {
     const std::lock_guard lock(mutex_);
     return stream.commands.empty();
   };
-  workers_.wait_for_engines(done, "a stream of gpu:" + std::to_string(stream.gpu));
+  await(done, "a stream of gpu:" + std::to_string(stream.gpu));
   const std::lock_guard lock(mutex_);
   return error_of(stream);
 }
@@ -228,7 +319,7 @@ CUresult GpuEngines::synchronize(const GpuEvent& event) {
     const std::lock_guard lock(mutex_);
     return event.completed >= event.recorded;
   };
-  workers_.wait_for_engines(done, "an event");
+  await(done, "an event");
   const std::lock_guard lock(mutex_);
   return fault() != cuda::success ? fault() : event.error;
 }
@@ -245,7 +336,7 @@ CUresult GpuEngines::synchronize_gpu(std::uint32_t gpu) {
     }
     return active.empty();
   };
-  workers_.wait_for_engines(done, "gpu:" + std::to_string(gpu));
+  await(done, "gpu:" + std::to_string(gpu));
   const std::lock_guard lock(mutex_);
   for (const auto& stream : streams) {
     if (const CUresult error = error_of(*stream); error != cuda::success) return error;

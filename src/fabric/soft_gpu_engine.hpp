@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <nobounce/units.hpp>
@@ -16,6 +17,7 @@
 #include "fabric/soft_random.hpp"
 #include "fabric/soft_workers.hpp"
 #include "system/cuda_types.hpp"
+#include "system/host.hpp"
 
 namespace nobounce::fabric {
 
@@ -52,11 +54,14 @@ struct GpuWorkStep {
 using GpuWork = std::function<GpuWorkStep()>;
 
 struct GpuCommand {
-  enum class Kind : std::uint8_t { copy, record, wait, work };
+  enum class Kind : std::uint8_t { copy, record, wait, work, wait_word, write_word };
   Kind kind = Kind::copy;
   GpuCopy copy;
   GpuWork work;
   std::shared_ptr<GpuEvent> event;
+  End word{};                  ///< of a wait for memory, or a write to it: 8 bytes
+  std::uint64_t value = 0;     ///< to write, or to compare with
+  unsigned compare = 0;        ///< of a wait: wait_value_geq and the others
   std::uint64_t version = 0;   ///< of the event: to reach, or to wait for
   std::uint64_t sequence = 0;  ///< order of submission on its GPU
 };
@@ -75,7 +80,8 @@ struct GpuStream {
 /// command is done.
 class GpuEngines {
  public:
-  GpuEngines(Bus& bus, SoftWorkers& workers, const SoftFaults& faults, SoftRandom& random);
+  GpuEngines(Bus& bus, SoftWorkers& workers, system::Clock& clock, const SoftFaults& faults,
+             SoftRandom& random);
   ~GpuEngines();
   GpuEngines(const GpuEngines&) = delete;
   GpuEngines& operator=(const GpuEngines&) = delete;
@@ -94,6 +100,14 @@ class GpuEngines {
   CUresult wait_in_stream(const std::shared_ptr<GpuStream>& stream,
                           const std::shared_ptr<GpuEvent>& event);
 
+  /// The stream stops until the word compares as wanted. Nobody tells the GPU of a change: it looks
+  /// again and again.
+  CUresult wait_for_word(const std::shared_ptr<GpuStream>& stream, const End& word,
+                         std::uint64_t value, unsigned compare);
+  CUresult write_word(const std::shared_ptr<GpuStream>& stream, const End& word,
+                      std::uint64_t value);
+  [[nodiscard]] SoftRandom& random() { return random_; }
+
   /// success, error_not_ready, or the sticky error.
   [[nodiscard]] CUresult query(const GpuStream& stream);
   [[nodiscard]] CUresult query(const GpuEvent& event);
@@ -105,7 +119,13 @@ class GpuEngines {
  private:
   class Engine;
   void queue(const std::shared_ptr<GpuStream>& stream, GpuCommand command);
+  CUresult submit(const std::shared_ptr<GpuStream>& stream, GpuCommand command);
   [[nodiscard]] bool runnable(const GpuStream& stream) const;
+  [[nodiscard]] bool compares(const GpuCommand& wait) const;
+  /// Whether some stream of this machine waits for a word, or a kernel may: then more than engines
+  /// must run until it can go on.
+  [[nodiscard]] bool needs_others() const;
+  void await(core::FunctionRef<bool()> ready, std::string_view what);
   [[nodiscard]] std::uint64_t first_sequence(std::uint32_t gpu, bool of_default) const;
   /// Changes the order of a stream's commands on a machine that is ill.
   void misplace(GpuStream& stream) const;
@@ -122,6 +142,7 @@ class GpuEngines {
 
   Bus& bus_;
   SoftWorkers& workers_;
+  system::Clock& clock_;
   const SoftFaults& faults_;
   SoftRandom& random_;
   mutable std::mutex mutex_;

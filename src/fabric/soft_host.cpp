@@ -190,7 +190,7 @@ Status SoftHostParts::build() {
   counters_ = make_soft_counters(*bus_, machine_, system::make_live_counters());
   process_ = make_soft_process();
   if (!machine_.gpus.empty()) {
-    engines_ = std::make_unique<GpuEngines>(*bus_, *workers_, faults_, engine_random_);
+    engines_ = std::make_unique<GpuEngines>(*bus_, *workers_, *clock_, faults_, engine_random_);
     cuda_ = make_soft_cuda(*bus_, *allocations_, *engines_, *environment_, dmabufs_);
     nvml_ = make_soft_nvml(*bus_, *allocations_, *clock_);
   }

@@ -15,7 +15,12 @@
 
 namespace nobounce::fabric {
 
-/// What a kernel does memory with. Addresses are device pointers of any GPU, or of pinned or
+/// What a kernel does memory with. Stores wait in a buffer, and leave it in an order drawn from the
+/// machine's seed: others see them in turn only where the kernel orders them, by store_release or
+/// fence, as on a real GPU. The kernel itself sees its own, and the end of the kernel ends the
+/// wait.
+///
+/// Addresses are device pointers of any GPU, or of pinned or
 /// managed host memory. One that this GPU has no mapping for faults, as on a real GPU: the kernel
 /// is not stepped again, what it still does has no effect, and from then on all contexts of the
 /// process answer error_illegal_address.
@@ -27,6 +32,8 @@ class Lane {
 
   virtual void load_bytes(DevicePointer source, std::span<std::byte> target) = 0;
   virtual void store_bytes(DevicePointer target, std::span<const std::byte> source) = 0;
+  /// Everything this kernel stored before is seen before what it does from here on.
+  virtual void fence() = 0;
 
   /// Of 1, 2, 4 or 8 bytes, aligned: never torn.
   template <typename T>
@@ -40,6 +47,12 @@ class Lane {
   void store(DevicePointer target, T value) {
     static_assert(std::is_trivially_copyable_v<T>);
     store_bytes(target, std::as_bytes(std::span<const T, 1>(&value, 1)));
+  }
+  template <typename T>
+  void store_release(DevicePointer target, T value) {
+    fence();
+    store(target, value);
+    fence();  // nothing of ours is kept back longer than this
   }
   /// Atomic for the whole machine; of 4 or 8 bytes, aligned. All answer what was there before.
   template <typename T>

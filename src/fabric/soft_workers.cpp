@@ -46,6 +46,9 @@ class DeterministicWorkers final : public SoftWorkers {
   void wait_for_engines(core::FunctionRef<bool()> ready, std::string_view what) override {
     (void)wait_for(ready, 0, true, what);
   }
+  void wait_for_all(core::FunctionRef<bool()> ready, std::string_view what) override {
+    (void)wait_for(ready, 0, depth_ > 0, what);
+  }
 
  private:
   struct Entry {
@@ -176,6 +179,9 @@ class ThreadedSoftWorkers final : public SoftWorkers {
     return threads_->wait(ready, deadline_ns);
   }
   void wait_for_engines(core::FunctionRef<bool()> ready, std::string_view) override {
+    (void)threads_->wait(ready, 0);
+  }
+  void wait_for_all(core::FunctionRef<bool()> ready, std::string_view) override {
     (void)threads_->wait(ready, 0);
   }
 

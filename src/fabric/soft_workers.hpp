@@ -21,6 +21,8 @@ class SoftWorkers : public system::Workers {
                                                       std::string_view name) = 0;
   /// Waits for something that engines alone bring about. `what` names it if it never can come.
   virtual void wait_for_engines(core::FunctionRef<bool()> ready, std::string_view what) = 0;
+  /// The same where workers may have to do their part first.
+  virtual void wait_for_all(core::FunctionRef<bool()> ready, std::string_view what) = 0;
 };
 
 /// One thread: all calls must come from the thread that waits, or from steps. Order and time depend

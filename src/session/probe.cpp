@@ -37,6 +37,8 @@ class ProbeBuffer {
   system::HostBuffer buffer_;
 };
 
+}  // namespace
+
 Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu) {
   const auto found = state.probe_memory.find(gpu);
   if (found != state.probe_memory.end()) return found->second;
@@ -46,6 +48,8 @@ Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu) {
   state.probe_memory[gpu] = *memory;
   return memory;
 }
+
+namespace {
 
 GpuMemory first_bytes(const GpuMemory& memory, std::uint64_t length) {
   return GpuMemory{memory.gpu, memory.address, length};

@@ -12,4 +12,7 @@ namespace nobounce::session {
 [[nodiscard]] bool probe_disproves(SessionState& state, const TransferPlan& plan,
                                    const Place& source, const Place& target);
 
+/// 4 KiB of a GPU that the session keeps to its end. Under probe_mutex.
+[[nodiscard]] Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu);
+
 }  // namespace nobounce::session

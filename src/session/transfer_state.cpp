@@ -83,6 +83,12 @@ TransferState_::~TransferState_() {
   --session.handles;
 }
 
+void TransferState_::ordered_by(Issuer issuer, Poster poster, Cause why) {
+  receipt_.issuer = issuer;
+  receipt_.poster = poster;
+  receipt_.add_cause(why);
+}
+
 void TransferState_::begin() {
   const std::scoped_lock lock(session.dispatcher->mutex());
   receipt_.started_ns = session.host.clock().now_ns();

@@ -34,6 +34,8 @@ struct TransferState_ : CompletionSink {
                  std::uint64_t deadline, TransferOwner* told = nullptr);
   ~TransferState_() override;
 
+  /// Who gave the order, and who carried it to the devices, if not the host. Before `begin`.
+  void ordered_by(Issuer issuer, Poster poster, Cause why);
   /// Submits the first operations, or finishes at once (refused, nothing to move, cancelled or
   /// late).
   void begin();

@@ -23,6 +23,9 @@ class Cuda {
   using CUmemAccessDesc = cuda::CUmemAccessDesc;
   using CUmemAllocationProp = cuda::CUmemAllocationProp;
   using CUipcMemHandle = cuda::CUipcMemHandle;
+  using CUmodule = cuda::CUmodule;
+  using CUfunction = cuda::CUfunction;
+  using CUgraph = cuda::CUgraph;
 
   Cuda() = default;
   Cuda(const Cuda&) = delete;

@@ -12,6 +12,8 @@ namespace nobounce::device {
 // In peer_scenarios.cpp.
 int peer_context_reset(const std::vector<std::string>& arguments);
 int ipc_consumer(const std::vector<std::string>& arguments);
+// In async_scenarios.cpp.
+int stream_ordered(const std::vector<std::string>& arguments);
 
 namespace {
 
@@ -234,7 +236,8 @@ const std::vector<Scenario>& scenarios() {
                                             {"forked", forked},
                                             {"transfer_forever", transfer_forever},
                                             {"peer_context_reset", peer_context_reset},
-                                            {"ipc_consumer", ipc_consumer}};
+                                            {"ipc_consumer", ipc_consumer},
+                                            {"stream_ordered", stream_ordered}};
   return all;
 }
 

@@ -42,6 +42,27 @@ static_assert(cuda::error_deinitialized == CUDA_ERROR_DEINITIALIZED);
 static_assert(cuda::error_no_device == CUDA_ERROR_NO_DEVICE);
 static_assert(cuda::error_invalid_device == CUDA_ERROR_INVALID_DEVICE);
 static_assert(cuda::error_invalid_context == CUDA_ERROR_INVALID_CONTEXT);
+static_assert(cuda::error_no_binary_for_gpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(cuda::error_invalid_ptx == CUDA_ERROR_INVALID_PTX);
+static_assert(cuda::error_stream_capture_unsupported == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+static_assert(cuda::attribute_can_use_host_pointer_for_registered_mem ==
+              CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+static_assert(cuda::attribute_can_flush_remote_writes ==
+              CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES);
+static_assert(cuda::attribute_can_use_64_bit_stream_mem_ops ==
+              CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+static_assert(cuda::flush_option_host == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+static_assert(cuda::flush_option_memops == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS);
+static_assert(cuda::wait_value_geq == CU_STREAM_WAIT_VALUE_GEQ);
+static_assert(cuda::wait_value_eq == CU_STREAM_WAIT_VALUE_EQ);
+static_assert(cuda::wait_value_and == CU_STREAM_WAIT_VALUE_AND);
+static_assert(cuda::wait_value_nor == CU_STREAM_WAIT_VALUE_NOR);
+static_assert(cuda::wait_value_flush == CU_STREAM_WAIT_VALUE_FLUSH);
+static_assert(cuda::write_value_default == CU_STREAM_WRITE_VALUE_DEFAULT);
+static_assert(cuda::write_value_no_memory_barrier == CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+static_assert(cuda::capture_status_none == CU_STREAM_CAPTURE_STATUS_NONE);
+static_assert(cuda::capture_status_active == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+static_assert(cuda::capture_mode_relaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(cuda::error_peer_access_unsupported == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 static_assert(cuda::error_invalid_handle == CUDA_ERROR_INVALID_HANDLE);
 static_assert(cuda::error_not_found == CUDA_ERROR_NOT_FOUND);
@@ -186,6 +207,17 @@ NOBOUNCE_SAME_CALL(mem_free_async, cuMemFreeAsync);
 NOBOUNCE_SAME_CALL(ipc_get_mem_handle, cuIpcGetMemHandle);
 NOBOUNCE_SAME_CALL(ipc_open_mem_handle, cuIpcOpenMemHandle_v2);
 NOBOUNCE_SAME_CALL(ipc_close_mem_handle, cuIpcCloseMemHandle);
+NOBOUNCE_SAME_CALL(stream_wait_value64, cuStreamWaitValue64);
+NOBOUNCE_SAME_CALL(stream_write_value64, cuStreamWriteValue64);
+NOBOUNCE_SAME_CALL(stream_is_capturing, cuStreamIsCapturing);
+NOBOUNCE_SAME_CALL(stream_begin_capture, cuStreamBeginCapture);
+NOBOUNCE_SAME_CALL(stream_end_capture, cuStreamEndCapture);
+NOBOUNCE_SAME_CALL(graph_destroy, cuGraphDestroy);
+NOBOUNCE_SAME_CALL(mem_host_get_device_pointer, cuMemHostGetDevicePointer);
+NOBOUNCE_SAME_CALL(module_load_data, cuModuleLoadData);
+NOBOUNCE_SAME_CALL(module_unload, cuModuleUnload);
+NOBOUNCE_SAME_CALL(module_get_function, cuModuleGetFunction);
+NOBOUNCE_SAME_CALL(launch_kernel, cuLaunchKernel);
 NOBOUNCE_SAME_CALL(get_error_name, cuGetErrorName);
 
 constexpr int compared = __COUNTER__ - counter_before - 1;

@@ -32,6 +32,10 @@ class NativePlatform {
  public:
   template <typename T>
   using Pointer = T*;
+  template <typename T>
+  NOBOUNCE_DEVICE static T* at(std::uint64_t address) {
+    return reinterpret_cast<T*>(address);
+  }
 
   template <Order order, Scope scope, typename T>
   NOBOUNCE_DEVICE T load(T* source) const;

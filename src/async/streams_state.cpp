@@ -1,0 +1,402 @@
+// Stream-ordered transfers: the host puts marks on the stream, a worker serves them.
+#include "async/streams_state.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "session/prepare.hpp"
+#include "session/probe.hpp"
+
+namespace nobounce::async {
+
+namespace cuda = system::cuda;
+using session::TransferPlan;
+using session::TransferState_;
+using system::Step;
+
+namespace {
+
+constexpr std::uint64_t words_bytes = 1u << 20;
+constexpr std::uint64_t eager_ns = 200'000;      ///< the worker spins so long after a change
+constexpr std::uint64_t look_again_ns = 10'000;  ///< and then looks so often
+constexpr std::uint64_t stop_patience_ns = 2'000'000'000;  ///< of the watchdog, after a cancel
+constexpr std::uint64_t close_patience_ns = 10'000'000'000;
+constexpr std::uint64_t warm_bytes = 4096;
+
+std::uint64_t read_word(std::uint64_t* word) {
+  return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
+}
+void write_word(std::uint64_t* word, std::uint64_t value) {
+  std::atomic_ref<std::uint64_t>(*word).store(value, std::memory_order_release);
+}
+
+std::optional<std::uint32_t> gpu_of(const Place& place) {
+  const auto* memory = std::get_if<GpuMemory>(&place);
+  return memory == nullptr ? std::nullopt : std::optional(memory->gpu);
+}
+
+Error refusal(Cause cause, std::string detail) {
+  return Error{.origin = ErrorOrigin::session,
+               .attempted = "order a transfer on a stream",
+               .cause = cause,
+               .detail = std::move(detail)};
+}
+
+/// By a device of its own into or out of GPU memory.
+bool by_another_device(const Segment& segment) {
+  return segment.provider == ProviderKind::storage || segment.provider == ProviderKind::rdma ||
+         segment.provider == ProviderKind::nvme;
+}
+
+}  // namespace
+
+StreamsState::StreamsState(session::SessionState& of_session) : session_(of_session) {
+  ++session_.handles;
+}
+
+StreamsState::~StreamsState() {
+  if (session_.forked()) return;
+  close();
+  --session_.handles;
+}
+
+Status StreamsState::open() {
+  if (session_.contexts == nullptr) {
+    return session_.cuda_error.value_or(refusal(Cause::machine_no_gpu, "there is no GPU"));
+  }
+  for (std::uint32_t gpu = 0; gpu < session_.machine.gpus.size(); ++gpu) {
+    Result<GpuAbilities> abilities = read_abilities(*session_.contexts, gpu);
+    if (!abilities.ok()) continue;  // hidden from this process
+    if (!abilities->wait_and_write_words) {
+      return refusal(Cause::async_stream_memory_ops_unavailable,
+                     "gpu:" + std::to_string(gpu) + " has no 64-bit stream memory operations");
+    }
+    abilities_.emplace(gpu, *abilities);
+  }
+  Result<system::HostBuffer> words =
+      session_.host.memory().allocate_pinned(words_bytes, 0, system::MemoryUse::user);
+  if (!words.ok()) return std::move(words).error();
+  words_ = *words;
+  Result<cuda::CUcontext> context = session_.contexts->context(abilities_.begin()->first);
+  if (!context.ok()) return std::move(context).error();
+  cuda::CUdeviceptr address = 0;
+  system::Cuda& table = session_.contexts->table();
+  {
+    const system::ContextGuard guard(table, *context);
+    const cuda::CUresult code = table.mem_host_get_device_pointer(&address, words_.address, 0);
+    if (code != cuda::success) return cuda_error(table, code, "reach host memory from the GPU");
+  }
+  words_gpu_ = address;
+  Result<system::WorkerId> worker = session_.host.workers().start(*this, "streams");
+  if (!worker.ok()) return std::move(worker).error();
+  worker_ = *worker;
+  return {};
+}
+
+Visibility StreamsState::visibility_for(const TransferPlan& plan, std::uint32_t gpu) const {
+  const auto& segments = plan.route.segments;
+  const bool inbound = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
+    return by_another_device(segment) && std::holds_alternative<GpuMemory>(segment.target);
+  });
+  return inbound ? visibility_of(abilities_.at(gpu)) : Visibility::native;
+}
+
+std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32_t gpu) const {
+  if (plan.route.refused) {
+    const Cause cause =
+        plan.route.causes.empty() ? Cause::policy_direct_required : plan.route.causes.front();
+    Error error = refusal(cause, std::string(cause_row(cause).sentence));
+    error.origin = ErrorOrigin::policy;
+    return error;
+  }
+  for (const Segment& segment : plan.route.segments) {
+    const auto from = gpu_of(segment.source);
+    const bool inside = from.has_value() && from == gpu_of(segment.target);
+    if (inside || segment.expected == Carriage::device_bounced) {
+      return refusal(Cause::async_kernel_may_deadlock,
+                     "a copy inside one GPU's memory may be a kernel");
+    }
+  }
+  if (visibility_for(plan, gpu) == Visibility::refused) {
+    return refusal(
+        Cause::async_ordering_unproven,
+        "gpu:" + std::to_string(gpu) + " neither orders inbound writes nor offers to flush them");
+  }
+  return std::nullopt;
+}
+
+Status StreamsState::warm_up(const Place& source, std::uint32_t gpu, Policy policy) {
+  const auto* range = std::get_if<FileRange>(&source);
+  const std::uint64_t file = range == nullptr ? UINT64_MAX : range->file;
+  const std::lock_guard lock(warm_mutex_);  // not the other one: what follows waits
+  bool& warmed = warmed_[{gpu, file}];
+  if (warmed) return {};
+  // Memory that the session keeps to its end: freeing any waits for every stream, also for those
+  // that wait for somebody.
+  const std::lock_guard probing(session_.probe_mutex);
+  Result<GpuMemory> memory = session::probe_memory(session_, gpu);
+  if (!memory.ok()) return std::move(memory).error();
+  const Place own = GpuMemory{gpu, memory->address, warm_bytes};
+  const auto run = [&](const Place& from, const Place& to, ProviderKind provider) {
+    const std::uint64_t length = std::min(length_bytes(from), length_bytes(to));
+    if (length == 0) return;
+    // Whatever fails here fails again where it is told.
+    (void)session::run_operation(session_, Segment{.offset_bytes = 0,
+                                                   .length_bytes = length,
+                                                   .source = part_of(from, 0, length),
+                                                   .target = part_of(to, 0, length),
+                                                   .provider = provider,
+                                                   .expected = Carriage::staged});
+  };
+  if (range != nullptr) {
+    run(source, own, ProviderKind::staged);
+  } else {
+    Result<system::HostBuffer> buffer =
+        session_.host.memory().allocate_pinned(warm_bytes, 0, system::MemoryUse::user);
+    if (!buffer.ok()) return std::move(buffer).error();
+    const Place host = HostMemory{buffer->address, warm_bytes};
+    for (const ProviderKind kind : {ProviderKind::host, ProviderKind::staged}) {
+      if (policy == Policy::staged_only && kind == ProviderKind::host) continue;
+      run(host, own, kind);
+      run(own, host, kind);
+    }
+    session_.host.memory().free(*buffer);
+  }
+  warmed = true;
+  return {};
+}
+
+Result<StreamLane*> StreamsState::lane_of(StreamHandle stream) {
+  std::unique_ptr<StreamLane>& lane = lanes_[stream];
+  if (lane == nullptr) {
+    if ((words_taken_ + 1) * LaneWords::bytes > words_bytes) {
+      lanes_.erase(stream);
+      return refusal(Cause::none, "more than " + std::to_string(words_taken_) + " streams");
+    }
+    lane = std::make_unique<StreamLane>();
+    lane->stream = stream;
+    const std::uint64_t offset = words_taken_++ * LaneWords::bytes;
+    lane->words.base = reinterpret_cast<std::uint64_t*>(words_.address + offset);
+    lane->words.gpu_base = words_gpu_ + offset;
+  }
+  return lane.get();
+}
+
+/// The marks, in the order in which the stream comes to them.
+Status StreamsState::put(StreamLane& lane, const StreamOrder& order) {
+  system::Cuda& table = session_.contexts->table();
+  const LaneWords& words = lane.words;
+  const auto failed = [&](cuda::CUresult code) -> Status {
+    return cuda_error(table, code, "order a transfer on a stream",
+                      code == cuda::error_not_supported ? Cause::async_stream_memory_ops_unavailable
+                                                        : Cause::none);
+  };
+  const unsigned flush =
+      order.visibility == Visibility::flush_by_stream ? cuda::wait_value_flush : 0;
+  cuda::CUresult code = table.stream_write_value64(lane.stream, words.address_of(words.reached()),
+                                                   order.sequence, cuda::write_value_default);
+  if (code != cuda::success) return failed(code);
+  code = table.stream_wait_value64(lane.stream, words.address_of(words.done()), order.sequence,
+                                   cuda::wait_value_geq | flush);
+  if (code != cuda::success) return failed(code);
+  code = table.stream_write_value64(lane.stream, words.address_of(words.passed()), order.sequence,
+                                    cuda::write_value_default);
+  // The stream waits for the transfer all the same; only the end of our memory's use is not told.
+  return {};
+}
+
+Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, const Place& source,
+                                                           const Place& target,
+                                                           const StreamOptions& options) {
+  const auto gpu = gpu_of(target).has_value() ? gpu_of(target) : gpu_of(source);
+  const auto known = gpu.has_value() ? abilities_.find(*gpu) : abilities_.end();
+  if (known == abilities_.end()) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "order a transfer on a stream",
+                 .detail = "neither place is memory of a GPU that this process sees"};
+  }
+  if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "order a transfer on a stream",
+                 .detail = "a wait on a default stream holds up every stream",
+                 .remedy = "cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)"};
+  }
+  system::Cuda& table = session_.contexts->table();
+  Result<cuda::CUcontext> context = session_.contexts->context(*gpu);
+  if (!context.ok()) return std::move(context).error();
+  const system::ContextGuard guard(table, *context);
+  int capturing = 0;
+  if (const auto code = table.stream_is_capturing(stream, &capturing); code != cuda::success)
+    return cuda_error(table, code, "order a transfer on a stream");
+  if (capturing != cuda::capture_status_none)
+    return refusal(Cause::async_graph_capture, "the stream is being captured");
+  Result<TransferPlan> plan = session::prepare_transfer(session_, source, target, options.policy);
+  if (!plan.ok()) return std::move(plan).error();
+  if (auto error = why_not(*plan, *gpu)) return std::move(*error);
+
+  if (Status warm = warm_up(source, *gpu, options.policy); !warm.ok()) return warm.error();
+  const std::lock_guard lock(mutex_);
+  Result<StreamLane*> lane = lane_of(stream);
+  if (!lane.ok()) return std::move(lane).error();
+  auto order = std::make_shared<StreamOrder>();
+  order->host = &session_.host;
+  order->sequence = ++(*lane)->last_sequence;
+  order->deadline_ns = options.deadline_ns == 0 ? StreamOptions{}.deadline_ns : options.deadline_ns;
+  order->gpu = *gpu;
+  order->visibility = visibility_for(*plan, *gpu);
+  order->status_word = DevicePointer{(*lane)->words.address_of((*lane)->words.status())};
+  order->transfer = std::make_unique<TransferState_>(session_, std::move(*plan), source, target,
+                                                     options.policy, 0);
+  // A worker of ours tells the devices, on the stream's behalf.
+  order->transfer->ordered_by(Issuer::stream, Poster::cpu_proxy, Cause::async_cpu_proxy);
+  if (Status marked = put(**lane, *order); !marked.ok()) {
+    // Some mark may be there: its wait must not be in vain.
+    write_word((*lane)->words.done(), order->sequence);
+    return marked.error();
+  }
+  (*lane)->orders.push_back(order);
+  last_change_ns_ = session_.host.clock().now_ns();
+  session_.host.workers().wake(*worker_);
+  return order;
+}
+
+void StreamsState::start(StreamOrder& order) {
+  order.begun_ns = session_.host.clock().now_ns();
+  order.transfer->begin();
+}
+
+/// No wait is without an end.
+void StreamsState::watch(StreamOrder& order) {
+  const std::uint64_t spent_ns = session_.host.clock().now_ns() - order.begun_ns;
+  if (!order.told_to_stop && spent_ns >= order.deadline_ns) {
+    order.told_to_stop = true;
+    order.transfer->cancel(Cause::async_wait_released_by_watchdog);
+  }
+}
+
+void StreamsState::release(StreamLane& lane, StreamOrder& order, Outcome outcome) {
+  order.outcome = std::move(outcome);
+  std::uint16_t code = device::code_ok;
+  if (order.outcome.error.has_value()) {
+    code = order.told_to_stop ? device::code_deadline : device::code_device;
+  }
+  write_word(lane.words.status(), device::completion_word(order.sequence, code));
+  write_word(lane.words.done(), order.sequence);
+  order.released = true;
+  order.ended.store(true, std::memory_order_release);
+  last_change_ns_ = session_.host.clock().now_ns();
+  session_.host.workers().notify();
+}
+
+bool StreamsState::serve(StreamLane& lane) {
+  if (lane.orders.empty()) return false;
+  const std::shared_ptr<StreamOrder> order = lane.orders.front();
+  if (order->begun_ns == 0) {
+    if (read_word(lane.words.reached()) < order->sequence) return false;
+    start(*order);
+    return true;
+  }
+  session_.dispatcher->dispatch();
+  watch(*order);
+  if (order->transfer->done) {
+    Outcome outcome = *order->transfer->outcome;
+    order->transfer.reset();
+    if (order->visibility == Visibility::flush_by_host && outcome.receipt.bytes.total() > 0) {
+      // Before the stream sees that it is done.
+      system::Cuda& table = session_.contexts->table();
+      const auto context = session_.contexts->context(order->gpu);
+      cuda::CUresult code = cuda::error_invalid_context;
+      if (context.ok()) {
+        const system::ContextGuard guard(table, *context);
+        code = table.flush_gpu_direct_rdma_writes(cuda::flush_target_current_context,
+                                                  cuda::flush_to_owner);
+      }
+      if (code != cuda::success && !outcome.error.has_value()) {
+        outcome.error = cuda_error(table, code, "flush what devices wrote into GPU memory",
+                                   Cause::async_flush_unavailable);
+        outcome.receipt.state = TransferState::failed;
+        outcome.receipt.add_cause(Cause::async_flush_unavailable);
+      }
+    }
+    release(lane, *order, std::move(outcome));
+    lane.orders.pop_front();
+    return true;
+  }
+  const std::uint64_t spent_ns = session_.host.clock().now_ns() - order->begun_ns;
+  if (order->told_to_stop && spent_ns >= order->deadline_ns + stop_patience_ns) {
+    // It cannot be stopped, and its bytes may still come: nobody may use its places.
+    Outcome outcome;
+    outcome.receipt.requested_bytes = length_bytes(order->transfer->source);
+    outcome.receipt.member = order->transfer->plan.route.member;
+    outcome.receipt.state = TransferState::failed;
+    outcome.receipt.issuer = Issuer::stream;
+    outcome.receipt.poster = Poster::cpu_proxy;
+    outcome.receipt.software_machine = session_.host.kind() == HostKind::soft;
+    outcome.receipt.add_cause(Cause::async_wait_released_by_watchdog);
+    outcome.error = refusal(Cause::async_wait_released_by_watchdog,
+                            "the transfer could not be stopped and may still write");
+    release(lane, *order, std::move(outcome));
+    late_.push_back(order);
+    lane.orders.pop_front();
+    return true;
+  }
+  return false;
+}
+
+Step StreamsState::step() {
+  const std::lock_guard lock(mutex_);
+  bool changed = false;
+  bool any = false;
+  for (const auto& [stream, lane] : lanes_) {
+    while (serve(*lane)) changed = true;
+    any = any || !lane->orders.empty();
+  }
+  late_.erase(std::remove_if(late_.begin(), late_.end(),
+                             [](const auto& order) { return order->transfer->done.load(); }),
+              late_.end());
+  if (!any) return Step::idle();
+  const std::uint64_t now_ns = session_.host.clock().now_ns();
+  if (changed) last_change_ns_ = now_ns;
+  // One that runs beside others may spin for a while; one that runs in their stead may not.
+  const bool eager =
+      session_.host.workers().concurrency() > 2 && now_ns - last_change_ns_ < eager_ns;
+  return eager ? Step::busy() : Step::idle_until(now_ns + look_again_ns);
+}
+
+void StreamsState::close() {
+  if (worker_.has_value()) {
+    const std::uint64_t until_ns = session_.host.clock().now_ns() + close_patience_ns;
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+      for (const auto& [stream, lane] : lanes_) {
+        for (const auto& order : lane->orders) {
+          // Reached or not: it ends as cancelled, and its stream passes by.
+          if (order->transfer != nullptr) order->transfer->cancel(Cause::session_cancelled);
+          if (order->begun_ns == 0) start(*order);
+        }
+      }
+    }
+    session_.host.workers().wake(*worker_);
+    (void)session_.host.workers().wait(
+        [this] {
+          const std::lock_guard lock(mutex_);
+          return std::all_of(lanes_.begin(), lanes_.end(),
+                             [](const auto& each) { return each.second->orders.empty(); });
+        },
+        until_ns);
+    session_.host.workers().stop(*worker_);
+  }
+  late_.clear();  // waits for what still moves
+  bool passed = true;
+  for (const auto& [stream, lane] : lanes_) {
+    for (const auto& order : lane->orders) order->transfer.reset();
+    write_word(lane->words.done(), lane->last_sequence);
+    passed = passed && read_word(lane->words.passed()) >= lane->last_sequence;
+  }
+  // A stream that has not come by yet will still read the words: they stay for good then.
+  if (words_.address != nullptr && passed) session_.host.memory().free(words_);
+}
+
+}  // namespace nobounce::async

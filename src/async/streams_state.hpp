@@ -1,0 +1,66 @@
+// What stands behind Streams: the lanes, and the worker that serves them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "async/stream_lane.hpp"
+#include "async/visibility.hpp"
+#include "session/session_state.hpp"
+#include "system/workers.hpp"
+
+namespace nobounce::async {
+
+struct StreamsState final : system::Worker {
+  explicit StreamsState(session::SessionState& of_session);
+  ~StreamsState() override;
+  StreamsState(const StreamsState&) = delete;
+  StreamsState& operator=(const StreamsState&) = delete;
+
+  [[nodiscard]] Status open();
+  [[nodiscard]] Result<std::shared_ptr<StreamOrder>> enqueue(StreamHandle stream,
+                                                             const Place& source,
+                                                             const Place& target,
+                                                             const StreamOptions& options);
+  [[nodiscard]] system::Step step() override;
+
+ private:
+  /// Why this transfer may not be put behind a stream's wait.
+  [[nodiscard]] std::optional<Error> why_not(const session::TransferPlan& plan,
+                                             std::uint32_t gpu) const;
+  [[nodiscard]] Visibility visibility_for(const session::TransferPlan& plan,
+                                          std::uint32_t gpu) const;
+  /// Moves the first bytes into memory of our own, so that all that is made at first use is there
+  /// before a stream waits.
+  [[nodiscard]] Status warm_up(const Place& source, std::uint32_t gpu, Policy policy);
+  [[nodiscard]] Result<StreamLane*> lane_of(StreamHandle stream);
+  [[nodiscard]] Status put(StreamLane& lane, const StreamOrder& order);
+  /// True if something changed.
+  bool serve(StreamLane& lane);
+  void start(StreamOrder& order);
+  void watch(StreamOrder& order);
+  /// Lets the stream go on.
+  void release(StreamLane& lane, StreamOrder& order, Outcome outcome);
+  void close();
+
+  session::SessionState& session_;
+  std::mutex mutex_;
+  std::map<StreamHandle, std::unique_ptr<StreamLane>> lanes_;
+  std::map<std::uint32_t, GpuAbilities> abilities_;  ///< written by open alone
+  system::HostBuffer words_;
+  std::uint64_t words_gpu_ = 0;  ///< `words_` as GPUs name it
+  std::size_t words_taken_ = 0;
+  std::mutex warm_mutex_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, bool>
+      warmed_;                                      ///< by GPU and file, under warm_mutex_
+  std::vector<std::shared_ptr<StreamOrder>> late_;  ///< released by the watchdog, still moving
+  std::uint64_t last_change_ns_ = 0;
+  bool closing_ = false;
+  std::optional<system::WorkerId> worker_;
+};
+
+}  // namespace nobounce::async
