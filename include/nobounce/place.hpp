@@ -39,11 +39,11 @@ struct BlockRange {
   std::uint64_t length_bytes = 0;
 };
 
-/// Bytes that a remote process registered.
+/// Bytes that a remote process offers (RemoteRegion::place).
 struct RemoteMemory {
-  std::uint32_t peer = 0;
-  std::uint64_t address = 0;
-  std::uint64_t key = 0;
+  std::uint32_t peer = 0;     ///< the session's number of the connection
+  std::uint64_t address = 0;  ///< offset into the export
+  std::uint64_t key = 0;      ///< the export's, on this connection
   std::uint64_t length_bytes = 0;
 };
 
@@ -55,8 +55,8 @@ using Place = std::variant<GpuMemory, HostMemory, FileRange, BlockRange, RemoteM
 /// inside: asserts.
 [[nodiscard]] Place part_of(const Place& place, std::uint64_t offset_bytes, std::uint64_t length);
 
-/// The member that a pair of places belongs to; `host` also for pairs without any GPU, and for one
-/// GPU with itself.
+/// The member that a pair of places belongs to; `host` also for pairs on this machine without any
+/// GPU, and for one GPU with itself.
 [[nodiscard]] Member member_of(const Place& source, const Place& target);
 
 /// The kind of allocation behind a device pointer: peer access and registration depend on it.

@@ -15,6 +15,7 @@
 #include <nobounce/host.hpp>
 #include <nobounce/ledger.hpp>
 #include <nobounce/machine.hpp>
+#include <nobounce/peer.hpp>
 #include <nobounce/region.hpp>
 #include <nobounce/result.hpp>
 #include <nobounce/route.hpp>
@@ -83,8 +84,16 @@ class Session {
   [[nodiscard]] Result<Batch> start_batch(std::span<const TransferRequest> requests,
                                           const BatchOptions& options = {});
 
+  /// Offers regions to other processes. Nothing is offered before Server::serve.
+  [[nodiscard]] Result<Server> listen(const ListenOptions& options = {});
+  /// Connects to a server at `HOST:PORT` and shakes hands. Origin remote or os:
+  /// remote.unreachable, remote.authentication_failed, remote.handshake_invalid,
+  /// remote.too_many_connections.
+  [[nodiscard]] Result<Peer> connect(std::string_view address, const ConnectOptions& options = {});
+
   /// XXH3 (128 bit, 32 hex digits) of a place's bytes. Files are read with O_DIRECT where possible,
-  /// GPU memory through plain host memory. For verification, outside any receipt.
+  /// GPU memory through plain host memory, a peer's memory over the connection. For verification,
+  /// outside any receipt.
   [[nodiscard]] Result<std::string> checksum(const Place& place);
 
   /// Fills a place in memory with the seeded pattern that the command line uses as a source.
@@ -102,7 +111,7 @@ class Session {
                                                            bool writing);
 
   [[nodiscard]] LedgerSnapshot ledger() const;
-  /// `gpu:0`, `drive:nvme0n1`, `file:/data/a.bin`, `host:0`.
+  /// `gpu:0`, `drive:nvme0n1`, `file:/data/a.bin`, `host:0`, `rdma://127.0.0.1:4711/weights`.
   [[nodiscard]] std::string name_of(DeviceRef device) const;
 
  private:

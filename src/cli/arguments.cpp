@@ -29,6 +29,10 @@ struct RawTexts {
   std::string seed;
   std::string readers;
   std::string process_id;
+  std::string serve_policy = "direct_preferred";
+  std::string serve_length;
+  std::string access = "read";
+  std::string connections;
   bool no_verify = false;
   bool version = false;
 };
@@ -104,9 +108,66 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
   return command;
 }
 
+void add_peer_options(CLI::App& command, PeerArguments& peer) {
+  command
+      .add_option("--token-file", peer.token_file,
+                  "file with the token that both sides share; otherwise NOBOUNCE_TOKEN, or what a "
+                  "server of this user on this machine left")
+      ->type_name("FILE");
+  command
+      .add_option("--token", peer.token,
+                  "the token itself, which others on this machine may then see in the list of "
+                  "processes")
+      ->type_name("TOKEN");
+  command
+      .add_option("--nic", peer.adapters,
+                  "use this adapter, such as mlx5_0, instead of the nearest ones")
+      ->type_name("NIC")
+      ->allow_extra_args(false);
+}
+
+CLI::App* add_serve(CLI::App& app, ServeArguments& serve, RawTexts& raw) {
+  CLI::App* command = add_command(app, "serve");
+  command
+      ->add_option("--place", serve.place, "the memory to offer: gpu:N, gpu:UUID, gpu:BDF or host")
+      ->required()
+      ->type_name("PLACE");
+  command->add_option("--name", serve.name, "the name that clients ask for")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("--length", raw.serve_length, "its length; it holds a seeded pattern")
+      ->type_name("SIZE")
+      ->default_str("256MiB");
+  command
+      ->add_option(
+          "--listen", serve.listen,
+          "address to listen at, such as 127.0.0.1:4711 or [::1]:4711; port 0: a free one, "
+          "which is printed")
+      ->type_name("HOST:PORT")
+      ->default_str(serve.listen);
+  command->add_option("--access", raw.access, "what clients may do: read, or write as well")
+      ->type_name("ACCESS")
+      ->default_str(raw.access);
+  command
+      ->add_option("--policy", raw.serve_policy,
+                   "direct_required refuses clients that could not be served directly")
+      ->type_name("POLICY")
+      ->default_str(raw.serve_policy);
+  command->add_option("--max-connections", raw.connections, "clients at a time")
+      ->type_name("N")
+      ->default_str("64");
+  command->add_flag("--once", serve.once, "end when the first client has gone");
+  command->add_flag("--ledger", serve.ledger,
+                    "print beside each receipt what the bus of the software machine carried");
+  add_peer_options(*command, serve.peer);
+  return command;
+}
+
 CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
   CLI::App* command = add_command(app, "copy");
-  command->add_option("places", copy.places, "PATH, file:PATH, gpu:N, gpu:UUID, gpu:BDF or host")
+  command
+      ->add_option("places", copy.places,
+                   "PATH, file:PATH, gpu:N, gpu:UUID, gpu:BDF, host or rdma://HOST:PORT/NAME")
       ->required()
       ->expected(2, 1 << 20)
       ->type_name("PLACE");
@@ -142,6 +203,7 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
   command->add_option("--slot-bytes", raw.slot, "size of one bounce slot, a multiple of 4096")
       ->type_name("SIZE")
       ->default_str("4MiB");
+  add_peer_options(*command, copy.peer);
   return command;
 }
 
@@ -175,6 +237,7 @@ struct Parser {
     check_command = add_check(app, check);
     copy_command = add_copy(app, copy, raw);
     prove_command = add_prove(app, prove, raw);
+    serve_command = add_serve(app, serve, raw);
     stat_command = add_stat(app, stat, raw);
     generate_command = add_generate(app, generate);
   }
@@ -183,6 +246,7 @@ struct Parser {
   CheckArguments check;
   CopyArguments copy;
   ProveArguments prove;
+  ServeArguments serve;
   StatArguments stat;
   GenerateTexts generate;
   RawTexts raw;
@@ -191,6 +255,7 @@ struct Parser {
   const CLI::App* check_command;
   const CLI::App* copy_command;
   const CLI::App* prove_command;
+  const CLI::App* serve_command;
   const CLI::App* stat_command;
   const CLI::App* generate_command;
 };
@@ -336,6 +401,38 @@ std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& com
   return std::nullopt;
 }
 
+std::optional<Problem> read_serve_texts(const RawTexts& raw, const CLI::App& command,
+                                        ServeArguments& serve) {
+  for (const char* option : {"--place", "--name", "--listen", "--length", "--token-file"}) {
+    const CLI::Option* given = command.get_option(option);
+    if (given->count() > 0 && given->results().front().empty())
+      return usage_problem(option, "its value is empty", "nobounce serve --help");
+  }
+  const std::optional<Policy> policy = policy_from_string(raw.serve_policy);
+  if (!policy.has_value() || *policy == Policy::staged_only) {
+    return usage_problem("--policy", "a server has no policy \"" + raw.serve_policy + "\"",
+                         "direct_required or direct_preferred");
+  }
+  serve.policy = *policy;
+  if (raw.access != "read" && raw.access != "write") {
+    return usage_problem("--access", "there is no access \"" + raw.access + "\"", "read or write");
+  }
+  serve.access = raw.access == "write" ? RemoteAccess::write : RemoteAccess::read;
+  if (!raw.serve_length.empty()) {
+    const Result<std::uint64_t> size = parse_size(raw.serve_length);
+    if (!size.ok()) return usage("--length", size.error(), "serve");
+    serve.length_bytes = *size;
+  }
+  std::optional<std::uint64_t> connections;
+  if (auto problem = read_number(*command.get_option("--max-connections"), "--max-connections", 512,
+                                 connections))
+    return problem;
+  if (connections == std::uint64_t{0})
+    return usage_problem("--max-connections", "nobody could connect", "--max-connections 1");
+  serve.connections_max = static_cast<std::uint32_t>(connections.value_or(serve.connections_max));
+  return std::nullopt;
+}
+
 std::optional<Problem> read_stat_texts(const CLI::App& command, StatArguments& stat) {
   std::optional<std::uint64_t> process_id;
   constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
@@ -405,6 +502,10 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
     if (auto problem = read_prove_texts(raw, *parser.prove_command, parser.prove))
       return std::move(*problem);
     arguments.command = std::move(parser.prove);
+  } else if (parser.serve_command->parsed()) {
+    if (auto problem = read_serve_texts(raw, *parser.serve_command, parser.serve))
+      return std::move(*problem);
+    arguments.command = std::move(parser.serve);
   } else if (parser.stat_command->parsed()) {
     if (auto problem = read_stat_texts(*parser.stat_command, parser.stat))
       return std::move(*problem);

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include <nobounce/peer.hpp>
 #include <nobounce/words.hpp>
 #include "cli/command_line.hpp"
 #include "cli/exit_code.hpp"
@@ -27,6 +28,26 @@ struct CheckArguments {
   std::vector<std::string> gpus;
   std::vector<std::string> pairs;  ///< `gpu:0,gpu:1`, `drive:nvme0n1,gpu:0`
   bool all = false;                ///< findings that are met, too
+};
+
+/// How to get along with another process.
+struct PeerArguments {
+  std::string token_file;
+  std::string token;
+  std::vector<std::string> adapters;  ///< `mlx5_0`; empty: chosen by distance
+};
+
+struct ServeArguments {
+  std::string place;
+  std::string name;
+  std::string listen = "127.0.0.1:0";
+  RemoteAccess access = RemoteAccess::read;
+  Policy policy = Policy::direct_preferred;
+  std::optional<std::uint64_t> length_bytes;
+  std::uint32_t connections_max = 64;
+  bool once = false;
+  bool ledger = false;
+  PeerArguments peer;
 };
 
 struct ProveArguments {
@@ -51,6 +72,7 @@ struct CopyArguments {
   bool durable = false;
   bool in_place = false;
   bool ledger = false;
+  PeerArguments peer;
 };
 
 struct StatArguments {
@@ -65,7 +87,7 @@ struct Arguments {
   bool json = false;
   bool no_color = false;
   std::variant<VersionArguments, TopoArguments, CheckArguments, CopyArguments, ProveArguments,
-               StatArguments>
+               ServeArguments, StatArguments>
       command;
 };
 

@@ -86,8 +86,9 @@ CommandDescription copy() {
       .synopsis = "copy PLACE PLACE [PLACE ...] [OPTIONS]",
       .summary = "move bytes from place to place, with one receipt per hop",
       .details =
-          "A place is a file (PATH or file:PATH), GPU memory (gpu:N, gpu:UUID or gpu:BDF) or host "
-          "memory (host). Three places make two hops. A GPU or host in first place holds a seeded "
+          "A place is a file (PATH or file:PATH), GPU memory (gpu:N, gpu:UUID or gpu:BDF), host "
+          "memory (host) or what another process serves (rdma://HOST:PORT/NAME). Three places make "
+          "two hops. A GPU or host in first place holds a seeded "
           "pattern of --length bytes.\n\n"
           "Source and target are compared by checksum after each hop, outside its receipt. A file "
           "appears whole or not at all, unless --in-place.",
@@ -103,6 +104,8 @@ CommandDescription copy() {
                     "through GPU memory into another file, safe from a power cut"},
                    {"nobounce copy gpu:0 dump.bin --length 1GiB --policy direct_required",
                     "directly, or not at all"},
+                   {"nobounce copy rdma://127.0.0.1:4711/weights gpu:1",
+                    "what nobounce serve offers there, into the memory of GPU 1"},
                    {"nobounce copy model.bin gpu:0 --machine soft:workstation --ledger",
                     "on a software machine, beside what its bus carried"}}};
 }
@@ -128,6 +131,34 @@ CommandDescription prove() {
               {"nobounce prove --machine soft:workstation", "the same on a software machine"}}};
 }
 
+CommandDescription serve() {
+  return {.name = "serve",
+          .synopsis = "serve --place PLACE --name NAME [OPTIONS]",
+          .summary = "offer memory to other processes, and tell what they did with it",
+          .details =
+              "Clients read the memory, and with --access write change it, by their own network "
+              "adapters where both sides can, else through host memory, and both sides say so. "
+              "What a transfer did is what the client reports: its receipt is claimed.\n\n"
+              "Both sides must know the same token, which never travels. Without one, other "
+              "processes of the same user on this machine find each other. Payload is not "
+              "encrypted.\n\n"
+              "Prints an event per line until SIGINT or SIGTERM, with --json as nobounce.event/1.",
+          .positionals = {},
+          .options = {},
+          .exits = {{"0", "ended by a signal, or with --once: all transfers were done"},
+                    {"1", "error; with --once: a transfer failed, or its client vanished"},
+                    {"2", "the command line is wrong"},
+                    {"3", "with --once: the client's policy refused a transfer"}},
+          .examples = {{"nobounce serve --place gpu:0 --length 1GiB --name weights",
+                        "to processes of this user on this machine; the port is printed"},
+                       {"nobounce serve --place gpu:0 --name kv --access write --listen "
+                        "10.0.0.1:4711 --token-file token",
+                        "to whoever knows the token, for reading and writing"},
+                       {"nobounce serve --place gpu:0 --name weights --machine soft:workstation "
+                        "--once",
+                        "on a software machine, to one client"}}};
+}
+
 CommandDescription stat() {
   return {.name = "stat",
           .synopsis = "stat [PID] [OPTIONS]",
@@ -149,8 +180,8 @@ CommandDescription stat() {
 }  // namespace
 
 std::span<const CommandDescription> command_texts() {
-  static const std::vector<CommandDescription> texts = {program(), topo(),  check(),
-                                                        copy(),    prove(), stat()};
+  static const std::vector<CommandDescription> texts = {program(), topo(),  check(), copy(),
+                                                        prove(),   serve(), stat()};
   return texts;
 }
 

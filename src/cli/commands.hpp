@@ -11,6 +11,7 @@ namespace nobounce::cli {
 struct CommandContext {
   Console& console;
   OpenMachine& machine;
+  system::Host& live;  ///< this machine, whatever machine is worked on
   std::uint64_t seed = 1;
 };
 
@@ -18,6 +19,7 @@ struct CommandContext {
 [[nodiscard]] int run_check(CommandContext& context, const CheckArguments& arguments);
 [[nodiscard]] int run_copy(CommandContext& context, const CopyArguments& arguments);
 [[nodiscard]] int run_prove(CommandContext& context, const ProveArguments& arguments);
+[[nodiscard]] int run_serve(CommandContext& context, const ServeArguments& arguments);
 [[nodiscard]] int run_stat(CommandContext& context, const StatArguments& arguments);
 
 /// Needs no machine.

@@ -23,12 +23,14 @@ ValueCompletion completion_of(const std::string& value) {
     return {.words = std::move(words)};
   }
   if (value == "PLACE") return {.words = {"gpu:0", "gpu:1", "host"}, .files = true};
+  if (value == "ACCESS") return {.words = {"read", "write"}};
+  if (value == "HOST:PORT") return {.words = {"127.0.0.1:0", "[::1]:0"}};
   if (value == "GPU") return {.words = {"0", "1"}};
   if (value == "PATH" || value == "FILE") return {.words = {}, .files = true};
   if (value == "DIR") return {.words = {}, .directories = true};
   if (value == "SIZE") return {.words = {"64KiB", "4MiB", "256MiB", "1GiB"}};
   // Nothing to offer, and file names would mislead.
-  for (const char* free : {"FIELD", "N", "SECONDS", "SIZES", "A,B", "PID"}) {
+  for (const char* free : {"FIELD", "N", "SECONDS", "SIZES", "A,B", "PID", "NAME", "NIC", "TOKEN"}) {
     if (value == free) return {};
   }
   return {.words = {}, .known = false};

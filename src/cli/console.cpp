@@ -26,6 +26,16 @@ void Console::document(const core::Json& json) {
   put(stdout, "\n");
 }
 
+void Console::line(const core::Json& json) {
+  put(stdout, core::dump_json(json, true));
+  put(stdout, "\n");
+  flush();
+}
+
+void Console::flush() {
+  std::fflush(stdout);
+}
+
 void Console::progress_text(std::string_view text) {
   if (!options_.progress) return;
   put(stderr, text);

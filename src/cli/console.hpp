@@ -28,6 +28,9 @@ class Console {
 
   void text(std::string_view text);
   void document(const core::Json& json);
+  /// A document on one line, of several that come one after the other: seen at once.
+  void line(const core::Json& json);
+  void flush();
   void progress_text(std::string_view text);
 
   /// Says it on standard error, or with --json as `nobounce.error/1` on standard output. Answers

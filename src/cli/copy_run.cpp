@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/peer_arguments.hpp"
 #include "cli/progress.hpp"
 #include "report/bus_report.hpp"
 
@@ -56,6 +57,31 @@ std::optional<Problem> CopyRun::allocate(Stop& stop) {
   return std::nullopt;
 }
 
+std::optional<Problem> CopyRun::connect(std::size_t index) {
+  Stop& stop = stops_[index];
+  Attempt<std::string> token = token_of(arguments_.peer, context_.live);
+  if (auto* problem = std::get_if<Problem>(&token)) return std::move(*problem);
+  ConnectOptions options;
+  options.token = std::get<std::string>(token);
+  options.adapters = arguments_.peer.adapters;
+  if (arguments_.deadline_ns != 0)
+    options.deadline_ns = std::min(options.deadline_ns, arguments_.deadline_ns);
+  Result<Peer> peer = session_.connect(stop.argument.address, options);
+  if (!peer.ok()) return problem_from(std::move(peer).error());
+  stop.peer.emplace(std::move(*peer));
+  // What is written to may be read from, too.
+  const RemoteAccess access = index > 0 ? RemoteAccess::write : RemoteAccess::read;
+  Result<RemoteRegion> region = stop.peer->open(stop.argument.name, access);
+  if (!region.ok()) return problem_from(std::move(region).error());
+  stop.remote.emplace(std::move(*region));
+  return std::nullopt;
+}
+
+Place CopyRun::memory_of(const Stop& stop, std::uint64_t length_bytes) {
+  return stop.remote.has_value() ? stop.remote->place(0, length_bytes)
+                                 : stop.region->place(0, length_bytes);
+}
+
 std::optional<Problem> CopyRun::prepare() {
   for (const std::string& text : arguments_.places) {
     Result<PlaceArgument> place = parse_place(text);
@@ -68,6 +94,10 @@ std::optional<Problem> CopyRun::prepare() {
     if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
     stop.gpu = std::get<std::uint32_t>(gpu);
   }
+  for (std::size_t index = 0; index < stops_.size(); ++index) {
+    if (stops_[index].argument.kind != PlaceArgument::Kind::remote) continue;
+    if (auto problem = connect(index)) return problem;
+  }
   const Stop& first = stops_.front();
   if (first.argument.kind == PlaceArgument::Kind::file) {
     if (arguments_.length_bytes.has_value()) {
@@ -79,12 +109,23 @@ std::optional<Problem> CopyRun::prepare() {
     if (!file.ok()) return problem_from(std::move(file).error());
     length_bytes_ = file->length_bytes();
     first_file_.emplace(std::move(file).value());
+  } else if (first.remote.has_value()) {
+    length_bytes_ = arguments_.length_bytes.value_or(first.remote->length_bytes());
   } else {
     length_bytes_ = arguments_.length_bytes.value_or(default_length_bytes);
   }
+  for (const Stop& stop : stops_) {
+    if (!stop.remote.has_value() || length_bytes_ <= stop.remote->length_bytes()) continue;
+    return Problem{Error{
+        .origin = ErrorOrigin::input,
+        .attempted =
+            "copy " + std::to_string(length_bytes_) + " bytes by way of " + stop.argument.text,
+        .cause = Cause::remote_out_of_bounds,
+        .detail = "it holds " + std::to_string(stop.remote->length_bytes()) + " bytes"}};
+  }
   if (auto problem = try_later_targets()) return problem;
   for (Stop& stop : stops_) {
-    if (stop.argument.kind == PlaceArgument::Kind::file) continue;
+    if (stop.argument.kind == PlaceArgument::Kind::file || stop.remote.has_value()) continue;
     if (auto problem = allocate(stop)) return problem;
   }
   if (stops_.front().region.has_value() && length_bytes_ > 0) {
@@ -122,7 +163,7 @@ std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
     }
     hop.source = hop.source_file->place(0, length_bytes_);
   } else {
-    hop.source = source.region->place(0, length_bytes_);
+    hop.source = memory_of(source, length_bytes_);
   }
   if (target.argument.kind == PlaceArgument::Kind::file) {
     Result<File> file = session_.open_file(
@@ -133,7 +174,7 @@ std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
     hop.target = hop.target_file->place(0, length_bytes_);
     hop.target_path = target.argument.text;
   } else {
-    hop.target = target.region->place(0, length_bytes_);
+    hop.target = memory_of(target, length_bytes_);
   }
   return std::nullopt;
 }

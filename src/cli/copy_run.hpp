@@ -35,6 +35,8 @@ class CopyRun {
     PlaceArgument argument;
     std::uint32_t gpu = 0;
     std::optional<Region> region;  ///< of memory places
+    std::optional<Peer> peer;      ///< of places of other processes
+    std::optional<RemoteRegion> remote;
   };
   /// The two ends of a hop. Files are open as long as it lives.
   struct Hop {
@@ -46,6 +48,9 @@ class CopyRun {
   };
 
   [[nodiscard]] std::optional<Problem> allocate(Stop& stop);
+  [[nodiscard]] std::optional<Problem> connect(std::size_t index);
+  /// The memory of a place that is no file.
+  [[nodiscard]] static Place memory_of(const Stop& stop, std::uint64_t length_bytes);
   /// Whether files of later hops can be written: known before the first hop moves anything.
   [[nodiscard]] std::optional<Problem> try_later_targets();
   [[nodiscard]] std::optional<Problem> open_ends(std::size_t index, Hop& hop);

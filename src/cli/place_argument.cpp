@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "system/network.hpp"
+
 namespace nobounce::cli {
 
 namespace {
@@ -35,25 +37,40 @@ Result<PlaceArgument> parse_place(std::string_view text) {
                  .remedy = std::move(remedy)};
   };
   if (text.empty()) return wrong("it is empty", "name a file, gpu:N or host");
-  if (text == "host") return PlaceArgument{PlaceArgument::Kind::host, "host"};
+  if (text == "host") return PlaceArgument{PlaceArgument::Kind::host, "host", "", ""};
   if (starts_with(text, "gpu:")) {
     if (text.size() == 4) return wrong("it names no GPU", "gpu:0, gpu:UUID or gpu:BDF");
-    return PlaceArgument{PlaceArgument::Kind::gpu, std::string(text)};
+    return PlaceArgument{PlaceArgument::Kind::gpu, std::string(text), "", ""};
   }
   if (starts_with(text, "file:")) {
     if (text.size() == 5) return wrong("it names no file", "file:PATH");
-    return PlaceArgument{PlaceArgument::Kind::file, std::string(text.substr(5))};
+    return PlaceArgument{PlaceArgument::Kind::file, std::string(text.substr(5)), "", ""};
   }
   if (text == "-") {
     return wrong("standard input and output are no places: a stream has no length and no place",
                  "name a file, or ./- for one that is called so");
   }
-  for (const std::string_view unbuilt : {"nic:", "drive:", "rdma:", "nvme:"}) {
+  if (starts_with(text, "rdma:")) {
+    constexpr const char* form = "rdma://HOST:PORT/NAME";
+    if (!starts_with(text, "rdma://")) return wrong("it names no server", form);
+    const std::string_view rest = text.substr(7);
+    const std::size_t slash = rest.find('/');
+    if (slash == std::string_view::npos || slash + 1 == rest.size())
+      return wrong("it does not say what is served there", form);
+    const Result<system::SocketAddress> address =
+        system::parse_socket_address(rest.substr(0, slash));
+    if (!address.ok()) return wrong(address.error().detail, form);
+    if (address->port == 0) return wrong("nobody can be reached at port 0", form);
+    return PlaceArgument{PlaceArgument::Kind::remote, std::string(text),
+                         std::string(rest.substr(0, slash)), std::string(rest.substr(slash + 1))};
+  }
+  for (const std::string_view unbuilt : {"nic:", "drive:", "nvme:"}) {
     if (!starts_with(text, unbuilt)) continue;
     return wrong("places of this kind are not supported yet",
-                 "a file, gpu:N or host; a file of that name is ./" + std::string(text));
+                 "a file, gpu:N, host or rdma://HOST:PORT/NAME; a file of that name is ./" +
+                     std::string(text));
   }
-  return PlaceArgument{PlaceArgument::Kind::file, std::string(text)};
+  return PlaceArgument{PlaceArgument::Kind::file, std::string(text), "", ""};
 }
 
 Attempt<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name) {

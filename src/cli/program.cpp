@@ -33,7 +33,7 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
   if (std::holds_alternative<VersionArguments>(arguments.command)) return run_version(console);
   Attempt<OpenMachine> opened = open_machine(arguments.machine, live);
   if (const auto* problem = std::get_if<Problem>(&opened)) return console.problem(*problem);
-  CommandContext context{console, std::get<OpenMachine>(opened),
+  CommandContext context{console, std::get<OpenMachine>(opened), live,
                          arguments.machine.seed.value_or(1)};
   return std::visit(
       Overloaded{[&](const VersionArguments&) { return exit_done; },
@@ -41,6 +41,7 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
                  [&](const CheckArguments& check) { return run_check(context, check); },
                  [&](const CopyArguments& copy) { return run_copy(context, copy); },
                  [&](const ProveArguments& prove) { return run_prove(context, prove); },
+                 [&](const ServeArguments& serve) { return run_serve(context, serve); },
                  [&](const StatArguments& stat) { return run_stat(context, stat); }},
       arguments.command);
 }

@@ -53,6 +53,7 @@ Place part_of(const Place& place, std::uint64_t offset_bytes, std::uint64_t leng
 }
 
 Member member_of(const Place& source, const Place& target) {
+  if (is_remote(source) || is_remote(target)) return Member::rdma;
   if (!is_gpu(source) && !is_gpu(target)) return Member::host;
   if (is_gpu(source) && is_gpu(target)) {
     // A GPU and itself are no pair.
@@ -61,7 +62,6 @@ Member member_of(const Place& source, const Place& target) {
   }
   const Place& far_end = is_gpu(source) ? target : source;
   if (is_stored(far_end)) return Member::storage;
-  if (is_remote(far_end)) return Member::rdma;
   return Member::host;
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "judge/storage.hpp"
+#include "session/peer_connection.hpp"
+#include "session/remotes.hpp"
 
 namespace nobounce::session {
 namespace {
@@ -34,7 +36,8 @@ void add_belief(SessionState& state, const Place& source, const Place& target,
 Candidate assessed(SessionState& state, ProviderKind kind, Carriage carriage, const Place& source,
                    const Place& target) {
   Candidate candidate{.provider = kind, .carriage = carriage, .assessment = {}, .degraded = false};
-  candidate.assessment = state.providers.of(kind)->assess(whole(source, target, kind, carriage));
+  const Segment segment = whole(source, target, kind, carriage);
+  candidate.assessment = state.providers.of(segment)->assess(segment);
   return candidate;
 }
 
@@ -81,6 +84,27 @@ Candidate peer_candidate(SessionState& state, const GpuMemory& source, const Gpu
   add_belief(state, source, target, candidate);
   link = judged.link;
   return candidate;
+}
+
+std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& remote,
+                                       const Place& local, const Place& source,
+                                       const Place& target) {
+  PeerConnection* const peer = state.remotes->find(remote.peer);
+  DeviceRef near{DeviceRef::Kind::host, 0};
+  core::RegionView view{local, AllocationKind::host_pageable};
+  if (const auto* gpu = std::get_if<GpuMemory>(&local)) {
+    near = {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
+    view.kind = kind_of(state, *gpu);
+  }
+  Candidate direct{.provider = ProviderKind::rdma, .carriage = Carriage::direct};
+  if (peer == nullptr) return {direct};
+  if (std::vector<Finding> unmet = peer->attach(remote.key, near); !unmet.empty()) {
+    direct.assessment.findings = std::move(unmet);
+    return {direct};
+  }
+  state.providers.rdma->prepare(remote.peer, view);
+  direct = assessed(state, ProviderKind::rdma, Carriage::direct, source, target);
+  return {direct, assessed(state, ProviderKind::rdma, Carriage::staged, source, target)};
 }
 
 /// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.

@@ -129,7 +129,8 @@ Result<std::string> Session::checksum(const Place& place) {
   Status read;
   if (const auto* range = std::get_if<FileRange>(&place)) {
     read = digest_file(*state_, *range, (*buffer)->data(), digest);
-  } else if (std::holds_alternative<GpuMemory>(place)) {
+  } else if (std::holds_alternative<GpuMemory>(place) ||
+             std::holds_alternative<RemoteMemory>(place)) {
     read = digest_gpu(*state_, place, (*buffer)->data(), digest);
   } else {
     read = Error{.origin = ErrorOrigin::input,

@@ -4,6 +4,7 @@
 
 #include "preconditions/read_facts.hpp"
 #include "preconditions/read_peer_facts.hpp"
+#include "session/remotes.hpp"
 #include "session/session_state.hpp"
 #include "topology/read_machine.hpp"
 
@@ -125,6 +126,8 @@ std::string Session::name_of(DeviceRef device) const {
       const system::OpenFile* file = state_->files.find(device.index);
       return file == nullptr ? "file" : "file:" + file->path;
     }
+    case DeviceRef::Kind::remote:
+      return state_->remotes->name_of(device);
     default:
       return device_name(state_->machine, device);
   }

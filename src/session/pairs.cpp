@@ -1,6 +1,8 @@
 // Pairs of devices by name, and what is asked about them.
 #include "session/pairs.hpp"
 
+#include "session/remotes.hpp"
+
 #include <utility>
 
 namespace nobounce::session {
@@ -27,7 +29,9 @@ std::string place_text(const SessionState& state, const Place& place) {
     const system::OpenFile* file = state.files.find(range->file);
     return file == nullptr ? "file" : "file:" + file->path;
   }
-  return std::holds_alternative<BlockRange>(place) ? "block range" : "remote memory";
+  if (const auto* remote = std::get_if<RemoteMemory>(&place))
+    return state.remotes->name_of(state.remotes->device_of(*remote));
+  return "block range";
 }
 
 AllocationKind kind_of(SessionState& state, const GpuMemory& memory) {

@@ -9,6 +9,8 @@
 #include "route/choose.hpp"
 #include "session/candidates.hpp"
 #include "session/links.hpp"
+#include "session/peer_connection.hpp"
+#include "session/remotes.hpp"
 
 namespace nobounce::session {
 namespace {
@@ -51,7 +53,13 @@ Status check_place(SessionState& state, const Place& place, bool is_target,
     }
     return {};
   }
-  return bad_place(attempted, "raw drives and remote memory are not built yet");
+  if (const auto* remote = std::get_if<RemoteMemory>(&place)) {
+    const PeerConnection* const peer = state.remotes->find(remote->peer);
+    if (peer == nullptr)
+      return bad_place(attempted, "the session has no such connection", Cause::remote_peer_lost);
+    return peer->check(*remote, is_target);
+  }
+  return bad_place(attempted, "raw drives are not built yet");
 }
 
 DeviceRef device_of(const SessionState& state, const Place& place) {
@@ -61,8 +69,28 @@ DeviceRef device_of(const SessionState& state, const Place& place) {
   if (const auto* range = std::get_if<FileRange>(&place)) {
     return {DeviceRef::Kind::file, static_cast<std::uint16_t>(range->file)};
   }
-  (void)state;
+  if (const auto* remote = std::get_if<RemoteMemory>(&place))
+    return state.remotes->device_of(*remote);
   return {DeviceRef::Kind::host, 0};
+}
+
+/// Adapters first, directly and then through their own rings; the relay comes last, as every
+/// staged candidate.
+bool request_remote(SessionState& state, const Place& source, const Place& target,
+                    route::RouteRequest& request) {
+  const auto* from = std::get_if<RemoteMemory>(&source);
+  const auto* to = std::get_if<RemoteMemory>(&target);
+  if (from == nullptr && to == nullptr) return false;
+  const Place& local = from != nullptr ? target : source;
+  if ((from != nullptr && to != nullptr) || std::holds_alternative<FileRange>(local)) {
+    request.candidates.push_back(no_direct_candidate(state, source, target));
+    return true;
+  }
+  for (Candidate& candidate :
+       rdma_candidates(state, from != nullptr ? *from : *to, local, source, target))
+    request.candidates.push_back(std::move(candidate));
+  request.direct_link = straight_link(state, source, target);
+  return true;
 }
 
 }  // namespace
@@ -90,7 +118,9 @@ Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, con
   const auto* target_gpu = std::get_if<GpuMemory>(&target);
   const auto* source_file = std::get_if<FileRange>(&source);
   const auto* target_file = std::get_if<FileRange>(&target);
-  if (source_file != nullptr && target_gpu != nullptr) {
+  if (request_remote(state, source, target, request)) {
+    // its candidates are in
+  } else if (source_file != nullptr && target_gpu != nullptr) {
     request.candidates.push_back(
         storage_candidate(state, *source_file, *target_gpu, source, target, request.direct_link));
   } else if (source_gpu != nullptr && target_file != nullptr) {

@@ -16,6 +16,8 @@ struct RegionState {
 
   /// Whether a transfer in flight reads or writes it.
   [[nodiscard]] bool in_use() const;
+  /// Whether a server offers it to peers.
+  [[nodiscard]] bool exported() const;
 
   SessionState& session;
   Place place;

@@ -126,6 +126,8 @@ Region::~Region() {
   if (state_ != nullptr && state_->in_use()) {
     session::check(false, "a Region was destroyed while a transfer used it");
   }
+  if (state_ != nullptr && state_->exported())
+    session::check(false, "a Region was destroyed before its Export");
 }
 
 Place Region::place() const {

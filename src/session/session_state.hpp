@@ -14,6 +14,8 @@
 #include "core/facts.hpp"
 #include "core/provider.hpp"
 #include "provider/peer/peer_provider.hpp"
+#include "provider/rdma/rdma_provider.hpp"
+#include "provider/relay/relay_provider.hpp"
 #include "provider/storage/storage_provider.hpp"
 #include "session/completion_sink.hpp"
 #include "session/file_table.hpp"
@@ -29,9 +31,13 @@ struct Providers {
   std::unique_ptr<provider::PeerProvider> peer;
   std::unique_ptr<core::Provider> host;
   std::unique_ptr<core::Provider> staged;
+  std::unique_ptr<provider::RdmaProvider> rdma;
+  std::unique_ptr<provider::RelayProvider> relay;  ///< staged, too: where an end is a peer's
 
   [[nodiscard]] std::vector<core::Provider*> all() const;
   [[nodiscard]] core::Provider* of(ProviderKind kind) const;
+  /// Of a segment: who stages depends on where its ends are.
+  [[nodiscard]] core::Provider* of(const Segment& segment) const;
 };
 
 /// GPU memory that this session may transfer, and whether the storage provider knows it.
@@ -50,6 +56,8 @@ struct PairKey {
 };
 
 struct TransferState_;
+class Remotes;
+class ServerState;
 
 struct Belief {
   bool believed = false;
@@ -57,8 +65,8 @@ struct Belief {
 };
 
 struct SessionState {
-  SessionState(system::Host& opened_on, const SessionOptions& chosen)
-      : host(opened_on), options(chosen) {}
+  SessionState(system::Host& opened_on, const SessionOptions& chosen);
+  ~SessionState();
 
   system::Host& host;
   SessionOptions options;
@@ -72,10 +80,12 @@ struct SessionState {
   Providers providers;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<SessionLedger> ledger;
+  std::unique_ptr<Remotes> remotes;
 
   std::mutex regions_mutex;
   std::map<std::uint64_t, RegionEntry> gpu_regions;          ///< by device address
   std::map<std::uint64_t, system::HostBuffer> host_regions;  ///< allocated ones, by address
+  std::vector<ServerState*> servers;                         ///< under regions_mutex
   std::mutex attach_mutex;
   std::mutex probe_mutex;  ///< one probe at a time
   std::mutex beliefs_mutex;

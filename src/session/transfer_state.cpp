@@ -9,7 +9,10 @@
 #include "session/file_names.hpp"
 #include "session/file_state.hpp"
 #include "session/pairs.hpp"
+#include "session/peer_connection.hpp"
 #include "session/region_state.hpp"
+#include "session/remotes.hpp"
+#include "session/server_state.hpp"
 
 namespace nobounce::session {
 namespace {
@@ -17,6 +20,17 @@ namespace {
 constexpr std::uint64_t piece_bytes =
     64u << 20;  // progress and cancellation grain; a multiple of any alignment
 constexpr std::size_t pending_max = 16;
+
+bool carried_directly(const CarriageBytes& bytes) {
+  return bytes[Carriage::direct] + bytes[Carriage::device_bounced] > 0;
+}
+
+const RemoteMemory* remote_end(const TransferState_& transfer) {
+  const auto* source = std::get_if<RemoteMemory>(&transfer.source);
+  return source != nullptr ? source : std::get_if<RemoteMemory>(&transfer.target);
+}
+
+}  // namespace
 
 bool overlaps(const Place& first, const Place& second) {
   if (const auto* a = std::get_if<GpuMemory>(&first)) {
@@ -36,12 +50,6 @@ bool overlaps(const Place& first, const Place& second) {
   }
   return false;
 }
-
-bool carried_directly(const CarriageBytes& bytes) {
-  return bytes[Carriage::direct] + bytes[Carriage::device_bounced] > 0;
-}
-
-}  // namespace
 
 TransferState_::TransferState_(SessionState& on, TransferPlan planned, Place from, Place to,
                                Policy chosen, std::uint64_t deadline, TransferOwner* told)
@@ -98,6 +106,7 @@ void TransferState_::begin() {
     finish();
     return;
   }
+  announce();
   refill();
 }
 
@@ -139,7 +148,7 @@ void TransferState_::refill() {
 }
 
 void TransferState_::submit(const Segment& segment) {
-  core::Provider* provider = session.providers.of(segment.provider);
+  core::Provider* provider = session.providers.of(segment);
   check(provider != nullptr, "a route names a provider that this session does not have");
   const core::OperationId id = session.dispatcher->expect(*this);
   pending_.push_back(Pending{id, segment});
@@ -155,10 +164,15 @@ bool TransferState_::may_stage_instead(const core::Completion& completion,
     case Cause::file_changed:
     case Cause::session_cancelled:
     case Cause::session_deadline_passed:
+    case Cause::remote_peer_lost:
+    case Cause::remote_revoked:
+    case Cause::rdma_retry_exceeded:
       return false;
     default:
       return completion.error->origin == ErrorOrigin::cufile ||
-             completion.error->origin == ErrorOrigin::os || segment.provider == ProviderKind::peer;
+             completion.error->origin == ErrorOrigin::os ||
+             completion.error->origin == ErrorOrigin::verbs ||
+             segment.provider == ProviderKind::peer;
   }
 }
 
@@ -226,8 +240,7 @@ void TransferState_::on_completion(const core::Completion& completion) {
 }
 
 void TransferState_::stop_pending() {
-  for (const Pending& pending : pending_)
-    session.providers.of(pending.segment.provider)->cancel(pending.id);
+  for (const Pending& pending : pending_) session.providers.of(pending.segment)->cancel(pending.id);
 }
 
 void TransferState_::cancel(Cause why) {
@@ -235,6 +248,58 @@ void TransferState_::cancel(Cause why) {
   if (done || cancelled_because_.has_value()) return;
   cancelled_because_ = why;
   stop_pending();
+}
+
+void TransferState_::fail(const Error& why) {
+  if (done || first_error_.has_value()) return;
+  first_error_ = why;
+  stop_pending();
+}
+
+bool TransferState_::uses_peer(std::uint32_t number) const {
+  const RemoteMemory* const remote = remote_end(*this);
+  return remote != nullptr && remote->peer == number;
+}
+
+void TransferState_::announce() {
+  const RemoteMemory* const remote = remote_end(*this);
+  PeerConnection* const peer = remote == nullptr ? nullptr : session.remotes->find(remote->peer);
+  if (peer == nullptr) return;
+  announced_ = true;
+  peer->announce({.transfer = receipt_.transfer_id,
+                  .key = remote->key,
+                  .direction = std::holds_alternative<RemoteMemory>(target) ? wire::Direction::write
+                                                                            : wire::Direction::read,
+                  .offset_bytes = remote->address,
+                  .length_bytes = receipt_.requested_bytes,
+                  .expected = plan.route.segments.front().expected,
+                  .causes = plan.route.causes});
+}
+
+void TransferState_::report() {
+  const RemoteMemory* const remote = remote_end(*this);
+  PeerConnection* const peer = remote == nullptr ? nullptr : session.remotes->find(remote->peer);
+  if (peer == nullptr) return;
+  peer->report(
+      {.transfer = receipt_.transfer_id,
+       .key = remote->key,
+       .direction = std::holds_alternative<RemoteMemory>(target) ? wire::Direction::write
+                                                                 : wire::Direction::read,
+       .state = receipt_.state,
+       .policy = receipt_.policy,
+       .link = receipt_.link,
+       .requested_bytes = receipt_.requested_bytes,
+       .elapsed_ns = receipt_.elapsed_ns,
+       .bytes = receipt_.bytes,
+       .causes = {receipt_.causes.begin(), receipt_.causes.begin() + receipt_.cause_count}});
+}
+
+/// Of what was under way to or from a peer when it ended badly, more may have arrived than anybody
+/// counted.
+void TransferState_::note_partial_arrival() {
+  const bool badly =
+      receipt_.state == TransferState::failed || receipt_.state == TransferState::cancelled;
+  if (announced_ && badly) receipt_.add_cause(Cause::remote_partial_arrival);
 }
 
 void TransferState_::note_changed_source() {
@@ -294,6 +359,8 @@ void TransferState_::finish() {
     receipt_.add_cause(first_error_->cause);
   }
   name_written_file();
+  note_partial_arrival();
+  report();
   staged_unasked_ = policy == Policy::direct_preferred && receipt_.bytes[Carriage::staged] > 0;
   session.ledger->enter(receipt_, staged_unasked_);
   leave_running();
@@ -332,6 +399,13 @@ bool TransferState_::touches(const Place& place) const {
 
 bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file) {
   return transfer.touches(FileRange{file, FileOffset{0}, 0});
+}
+
+bool RegionState::exported() const {
+  if (session.forked()) return false;
+  const std::scoped_lock lock(session.regions_mutex);
+  return std::any_of(session.servers.begin(), session.servers.end(),
+                     [this](ServerState* server) { return server->exports_any_of(place); });
 }
 
 bool RegionState::in_use() const {
@@ -375,7 +449,7 @@ core::Completion run_operation(SessionState& state, const Segment& segment) {
     const std::scoped_lock lock(state.dispatcher->mutex());
     const core::Operation operation{
         .id = state.dispatcher->expect(sink), .segment = segment, .deadline_ns = 0};
-    state.providers.of(segment.provider)->submit(std::span(&operation, 1));
+    state.providers.of(segment)->submit(std::span(&operation, 1));
   }
   (void)state.host.workers().wait(
       [&] {

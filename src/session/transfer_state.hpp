@@ -41,9 +41,12 @@ struct TransferState_ : CompletionSink {
   void begin();
   void on_completion(const core::Completion& completion) override;
   void cancel(Cause why);
+  /// Something outside of it makes it fail: its peer is gone. Under the dispatcher's lock.
+  void fail(const Error& why);
   /// Dispatches completions until this transfer is done, at most until the deadline (0: none).
   bool wait(std::uint64_t deadline_ns);
   [[nodiscard]] bool touches(const Place& place) const;
+  [[nodiscard]] bool uses_peer(std::uint32_t number) const;
 
   SessionState& session;
   TransferPlan plan;
@@ -72,6 +75,10 @@ struct TransferState_ : CompletionSink {
   void enforce_policy(const core::Completion& completion);
   void finish();
   void leave_running();
+  /// The peer of a transfer learns that it begins, and how it ended.
+  void announce();
+  void report();
+  void note_partial_arrival();
   void take(const core::Completion& completion);
   /// A source file that is not what it was when it was opened is named in the receipt.
   void note_changed_source();
@@ -89,8 +96,12 @@ struct TransferState_ : CompletionSink {
   std::optional<Cause> cancelled_because_;
   bool direct_given_up_ = false;
   bool staged_unasked_ = false;
+  bool announced_ = false;
   bool submitting_ = false;
 };
+
+/// Whether two places share a byte; for files, whether they are one.
+[[nodiscard]] bool overlaps(const Place& first, const Place& second);
 
 /// Runs one operation outside any receipt and ledger (probes, checksums) and waits for it.
 [[nodiscard]] core::Completion run_operation(SessionState& state, const Segment& segment);

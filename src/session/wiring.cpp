@@ -4,6 +4,7 @@
 #include "provider/host/host_provider.hpp"
 #include "provider/staged/staged_provider.hpp"
 #include "session/check.hpp"
+#include "session/remotes.hpp"
 #include "session/session_state.hpp"
 
 namespace nobounce::session {
@@ -15,7 +16,7 @@ constexpr std::uint64_t close_deadline_ns = 30'000'000'000;
 std::vector<core::Provider*> Providers::all() const {
   std::vector<core::Provider*> list;
   for (core::Provider* provider : std::initializer_list<core::Provider*>{
-           storage.get(), peer.get(), host.get(), staged.get()}) {
+           storage.get(), peer.get(), host.get(), staged.get(), rdma.get(), relay.get()}) {
     if (provider != nullptr) list.push_back(provider);
   }
   return list;
@@ -32,11 +33,24 @@ core::Provider* Providers::of(ProviderKind kind) const {
     case ProviderKind::peer:
       return peer.get();
     case ProviderKind::rdma:
+      return rdma.get();
     case ProviderKind::nvme:
       return nullptr;
   }
   return nullptr;
 }
+
+core::Provider* Providers::of(const Segment& segment) const {
+  const bool remote = std::holds_alternative<RemoteMemory>(segment.source) ||
+                      std::holds_alternative<RemoteMemory>(segment.target);
+  if (segment.provider == ProviderKind::staged && remote) return relay.get();
+  return of(segment.provider);
+}
+
+SessionState::SessionState(system::Host& opened_on, const SessionOptions& chosen)
+    : host(opened_on), options(chosen), remotes(std::make_unique<Remotes>()) {}
+
+SessionState::~SessionState() = default;
 
 Providers make_providers(SessionState& state) {
   Providers providers;
@@ -52,6 +66,7 @@ Providers make_providers(SessionState& state) {
                               .slot_bytes = state.options.slot_bytes,
                               .readers = state.options.readers,
                               .rotate_slots = state.options.rotate_slots});
+  providers.relay = provider::make_relay_provider(state.host, state.contexts.get());
   return providers;
 }
 

@@ -14,7 +14,7 @@ Error failed(Cause cause, std::string detail) {
                .detail = std::move(detail)};
 }
 
-constexpr const char* wrong_token = "it does not know the token of this end";
+constexpr const char* wrong_token = "the two ends have different tokens, or none that both know";
 
 }  // namespace
 

@@ -93,6 +93,7 @@ void Link::refuse_locked(const Error& error, std::uint64_t now_ns) {
   queue(make_frame(refusal_of(0, error), sealing_.has_value() ? &*sealing_ : nullptr));
   error_ = error;
   state_ = LinkState::closing;
+  inbox_.clear();  // who is refused is not answered
   // Closing now, with bytes unread, would reset the connection and take the refusal with it.
   deadline_ns_ = now_ns + closing_ns;
 }

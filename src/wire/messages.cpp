@@ -184,6 +184,7 @@ void transfer_fields(Bytes& bytes, Value& value) {
     enum_field(bytes, value.expected, Carriage::unattributed);
   } else {
     enum_field(bytes, value.state, TransferState::cancelled);
+    enum_field(bytes, value.policy, Policy::staged_only);
     enum_field(bytes, value.link, Link::c2c);
     field(bytes, value.requested_bytes);
     field(bytes, value.elapsed_ns);

@@ -114,6 +114,7 @@ struct Report {
   std::uint64_t key = 0;
   Direction direction = Direction::read;
   TransferState state = TransferState::done;
+  Policy policy = Policy::direct_preferred;
   Link link = Link::none;
   std::uint64_t requested_bytes = 0;
   std::uint64_t elapsed_ns = 0;

@@ -1,0 +1,82 @@
+// Events of a server as text and JSON.
+#include "report/server_report.hpp"
+
+#include <fmt/core.h>
+
+#include "report/error_report.hpp"
+#include "report/quantity.hpp"
+
+namespace nobounce::report {
+
+namespace {
+
+constexpr const char* event_schema = "nobounce.event/1";
+
+core::Json text_or_null(const std::string& text) {
+  return text.empty() ? core::Json(nullptr) : core::Json(std::string_view(text));
+}
+
+}  // namespace
+
+std::string server_event_text(const ServerEventView& event, Style style) {
+  std::string text =
+      event.connection == 0 ? std::string("[-]") : fmt::format("[{}]", event.connection);
+  text += " " + visible(event.address.empty() ? "-" : event.address) + " ";
+  text += painted(event.event, event.error.has_value() ? Paint::notice : Paint::strong, style);
+  if (!event.peer.empty() && event.event == "connected") text += ": " + visible(event.peer);
+  if (!event.name.empty()) text += " " + visible(event.name);
+  if (!event.source.empty()) {
+    text += fmt::format(": {} -> {}, {}", visible(event.source), visible(event.target),
+                        exact_bytes(event.requested_bytes));
+  }
+  if (event.error.has_value()) text += ": " + visible(shortened(to_string(*event.error)));
+  text += "\n";
+  if (event.receipt.has_value()) text += receipt_text(*event.receipt, style);
+  return text;
+}
+
+core::Json server_event_json(const ServerEventView& event) {
+  return core::JsonObject{
+      {"schema", event_schema},
+      {"event", std::string_view(event.event)},
+      {"connection", event.connection == 0 ? core::Json(nullptr) : core::Json(event.connection)},
+      {"address", text_or_null(event.address)},
+      {"peer", text_or_null(event.peer)},
+      {"name", text_or_null(event.name)},
+      {"source", text_or_null(event.source)},
+      {"target", text_or_null(event.target)},
+      {"requested_bytes",
+       event.source.empty() ? core::Json(nullptr) : core::Json(event.requested_bytes)},
+      {"receipt", event.receipt.has_value() ? receipt_json(*event.receipt) : core::Json(nullptr)},
+      {"error", event.error.has_value() ? error_json(*event.error) : core::Json(nullptr)},
+  };
+}
+
+std::string server_text(const ServerView& server, Style style) {
+  std::string text = banner(server.machine, style);
+  text += fmt::format("serving  {} of {} as {}, for {}\n", exact_bytes(server.length_bytes),
+                      server.place, painted(visible(server.name), Paint::strong, style),
+                      server.access == "write" ? "reading and writing" : "reading");
+  text += fmt::format("listening at {}\n", server.address);
+  text += server.token_given
+              ? "clients need the token that this server was given\n"
+              : "processes of this user on this machine may connect; others need a token\n";
+  text += fmt::format("  nobounce copy rdma://{}/{} PLACE\n", server.address, visible(server.name));
+  return text;
+}
+
+core::Json server_json(const ServerView& server) {
+  return core::JsonObject{
+      {"schema", event_schema},
+      {"event", "listening"},
+      {"address", std::string_view(server.address)},
+      {"name", std::string_view(server.name)},
+      {"place", std::string_view(server.place)},
+      {"access", std::string_view(server.access)},
+      {"length_bytes", server.length_bytes},
+      {"token_given", server.token_given},
+      {"machine", label_json(server.machine)},
+  };
+}
+
+}  // namespace nobounce::report

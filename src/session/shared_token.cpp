@@ -1,0 +1,80 @@
+// A token between processes of one user.
+#include "session/shared_token.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+namespace nobounce::session {
+
+namespace {
+
+std::string segment_name(const std::string& host, std::uint16_t port) {
+  std::string name = "token-" + host + "-" + std::to_string(port);
+  std::replace(name.begin(), name.end(), ':', '.');
+  return name;
+}
+
+}  // namespace
+
+Result<LeftToken> LeftToken::leave(system::Host& host, const system::SocketAddress& address,
+                                   const wire::Token& token) {
+  const std::string name = segment_name(address.host, address.port);
+  const std::string_view text = token.text();
+  Result<system::SharedSegment> segment = host.storage().create_segment(name, text.size());
+  if (!segment.ok() && segment.error().code == EEXIST) {
+    // Of a server that was killed: this one has the port now.
+    host.storage().remove_segment(name);
+    segment = host.storage().create_segment(name, text.size());
+  }
+  if (!segment.ok()) return std::move(segment).error();
+  const auto bytes = wire::bytes_of(text);
+  std::copy(bytes.begin(), bytes.end(), segment->bytes.begin());
+  LeftToken left;
+  left.host_ = &host;
+  left.segment_ = *segment;
+  return left;
+}
+
+LeftToken::LeftToken(LeftToken&& other) noexcept
+    : host_(std::exchange(other.host_, nullptr)), segment_(std::move(other.segment_)) {}
+
+LeftToken& LeftToken::operator=(LeftToken&& other) noexcept {
+  std::swap(host_, other.host_);
+  std::swap(segment_, other.segment_);
+  return *this;
+}
+
+LeftToken::~LeftToken() {
+  if (host_ == nullptr) return;
+  std::fill(segment_.bytes.begin(), segment_.bytes.end(), std::byte{0});
+  host_->storage().unmap_segment(segment_);
+  host_->storage().remove_segment(segment_.name);
+}
+
+Result<wire::Token> find_token(system::Host& host, const system::SocketAddress& address) {
+  std::vector<std::string> hosts{address.host};
+  if (address.host == "localhost") hosts = {"127.0.0.1", "::1"};
+  if (is_loopback(address)) {
+    for (const std::string& name : hosts) {
+      Result<system::SharedSegment> segment =
+          host.storage().open_segment(segment_name(name, address.port));
+      if (!segment.ok()) continue;
+      const std::string text(reinterpret_cast<const char*>(segment->bytes.data()),
+                             segment->bytes.size());
+      host.storage().unmap_segment(*segment);
+      return wire::Token::from_text(text);
+    }
+  }
+  return Error{.origin = ErrorOrigin::input,
+               .attempted = "connect to " + to_string(address),
+               .cause = is_loopback(address) ? Cause::remote_unreachable
+                                             : Cause::remote_authentication_failed,
+               .detail = is_loopback(address)
+                             ? "no token was given, and no server of this user left one there"
+                             : "no token was given",
+               .remedy = "start the server there, or give both sides the same --token-file"};
+}
+
+}  // namespace nobounce::session

@@ -1,0 +1,495 @@
+// Memory of another process: bytes arrive, receipts of both ends say how, and what is not granted
+// is refused with its cause while the server goes on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "support/remote_rig.hpp"
+
+namespace nobounce {
+namespace {
+
+using test::HandMadePeer;
+using test::machine_with;
+using test::random_bytes;
+using test::RemoteRig;
+
+/// Adapters do not help here: everything goes through host memory, with a cause.
+Machine without_adapters() {
+  Machine machine = machine_with("workstation");
+  machine.nics.clear();
+  for (Switch& one : machine.switches) one.ports.clear();  // made anew from what is there
+  return machine;
+}
+
+struct Mode {
+  const char* name;
+  bool deterministic;
+};
+void PrintTo(const Mode& mode, std::ostream* stream) {
+  *stream << mode.name;
+}
+
+class RemoteStaged : public ::testing::TestWithParam<Mode> {
+ protected:
+  [[nodiscard]] static fabric::SoftOptions options(std::uint64_t seed = 1) {
+    fabric::SoftOptions options;
+    options.deterministic = GetParam().deterministic;
+    options.seed = seed;
+    return options;
+  }
+};
+
+TEST_P(RemoteStaged, GpuToGpuArrivesBothWaysAndBothEndsSayThatItWasStaged) {
+  for (const std::uint64_t length : {1ULL, 4096ULL, 1048576ULL, 3000001ULL}) {
+    SCOPED_TRACE(length);
+    RemoteRig rig(without_adapters(), options());
+    const std::vector<std::byte> bytes = random_bytes(length, 11);
+    const Region served = test::must(rig.serving().allocate(0, length));
+    const Region own = test::must(rig.client().allocate(1, length));
+    const Export offered = test::must(rig.server().serve(served, "weights", RemoteAccess::write));
+    const Peer peer = rig.connect();
+    Peer& connection = const_cast<Peer&>(peer);
+    const RemoteRegion remote = test::must(connection.open("weights", RemoteAccess::write));
+    ASSERT_EQ(remote.length_bytes(), length);
+
+    rig.soft().plant(served.place(), bytes);
+    rig.soft().begin_account();
+    const Outcome read = rig.client().transfer(remote.place(), own.place());
+    ASSERT_TRUE(read.ok()) << to_string(*read.error);
+    EXPECT_EQ(read.receipt.bytes[Carriage::staged], length) << test::show(read.receipt.bytes);
+    EXPECT_EQ(read.receipt.bytes.total(), length);
+    EXPECT_EQ(read.receipt.member, Member::rdma);
+    EXPECT_GT(read.receipt.cause_count, 0);
+    EXPECT_EQ(read.receipt.known, Known::claimed);
+    EXPECT_EQ(rig.client().name_of(read.receipt.source),
+              "rdma://" + rig.server().address() + "/weights");
+    EXPECT_EQ(rig.soft().look_at(own.place()), bytes);
+    EXPECT_TRUE(test::claims_no_more(read.receipt, rig.soft().arrived(own.place())));
+    const ServerEvent told = rig.event(ServerEvent::Kind::ended);
+    EXPECT_EQ(told.receipt->bytes, read.receipt.bytes);
+    EXPECT_EQ(told.receipt->known, Known::claimed);
+    EXPECT_EQ(told.source, "gpu:0");
+    EXPECT_EQ(told.name, "weights");
+    EXPECT_EQ(told.receipt->causes[0], read.receipt.causes[0]);
+    EXPECT_FALSE(told.error.has_value());
+
+    const std::vector<std::byte> others = random_bytes(length, 12);
+    rig.soft().plant(own.place(), others);
+    const Outcome written = rig.client().transfer(own.place(), remote.place());
+    ASSERT_TRUE(written.ok()) << to_string(*written.error);
+    EXPECT_EQ(written.receipt.bytes[Carriage::staged], length);
+    EXPECT_EQ(rig.soft().look_at(served.place()), others);
+    EXPECT_EQ(rig.event(ServerEvent::Kind::ended).target, "gpu:0");
+    EXPECT_EQ(test::must(rig.client().checksum(remote.place())),
+              test::must(rig.client().checksum(own.place())));
+  }
+}
+
+TEST_P(RemoteStaged, PartsAtOddOffsetsArriveAndTheirNeighboursStay) {
+  RemoteRig rig(without_adapters(), options());
+  const std::uint64_t length = 2500000;
+  std::vector<std::byte> there = random_bytes(length, 1);
+  std::vector<std::byte> here = random_bytes(length, 2);
+  const Region served = test::must(rig.serving().allocate(0, length));
+  const Region own = test::must(rig.client().allocate(1, length));
+  const Export offered = test::must(rig.server().serve(served, "w", RemoteAccess::write));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("w", RemoteAccess::write));
+  rig.soft().plant(served.place(), there);
+  rig.soft().plant(own.place(), here);
+  struct Part {
+    std::uint64_t remote, local, length;
+  };
+  for (const Part& part : {Part{1, 3, 1}, Part{4095, 1, 4098}, Part{777, 12345, 2000003}}) {
+    ASSERT_TRUE(
+        rig.client()
+            .transfer(remote.place(part.remote, part.length), own.place(part.local, part.length))
+            .ok());
+    std::copy_n(there.begin() + static_cast<std::ptrdiff_t>(part.remote), part.length,
+                here.begin() + static_cast<std::ptrdiff_t>(part.local));
+    EXPECT_EQ(rig.soft().look_at(own.place()), here);
+    ASSERT_TRUE(
+        rig.client()
+            .transfer(own.place(part.remote, part.length), remote.place(part.local, part.length))
+            .ok());
+    std::copy_n(here.begin() + static_cast<std::ptrdiff_t>(part.remote), part.length,
+                there.begin() + static_cast<std::ptrdiff_t>(part.local));
+    EXPECT_EQ(rig.soft().look_at(served.place()), there);
+  }
+}
+
+TEST_P(RemoteStaged, NothingIsTransferredAsSuch) {
+  RemoteRig rig(without_adapters(), options());
+  const Region served = test::must(rig.serving().allocate(0, 100));
+  const Region own = test::must(rig.client().allocate(1, 100));
+  const Export offered = test::must(rig.server().serve(served, "w"));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("w"));
+  const Outcome outcome = rig.client().transfer(remote.place(50, 0), own.place(0, 0));
+  EXPECT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0U);
+  EXPECT_EQ(rig.event(ServerEvent::Kind::ended).receipt->requested_bytes, 0U);
+}
+
+TEST_P(RemoteStaged, HostMemoryTravelsToo) {
+  RemoteRig rig(without_adapters(), options());
+  const std::uint64_t length = 1500000;
+  const Region served = test::must(rig.serving().allocate_host(length));
+  const Region own = test::must(rig.client().allocate_host(length));
+  const std::vector<std::byte> bytes = random_bytes(length, 5);
+  std::copy(bytes.begin(), bytes.end(), served.host_address());
+  const Export offered = test::must(rig.server().serve(served, "host memory"));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("host memory"));
+  const Outcome outcome = rig.client().transfer(remote.place(), own.place());
+  ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), own.host_address()));
+}
+
+TEST_P(RemoteStaged, DirectRequiredIsRefusedAndTheServerLearnsWhy) {
+  RemoteRig rig(without_adapters(), options());
+  const Region served = test::must(rig.serving().allocate(0, 4096));
+  const Region own = test::must(rig.client().allocate(1, 4096));
+  const Export offered = test::must(rig.server().serve(served, "w"));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("w"));
+  const Outcome outcome =
+      rig.client().transfer(remote.place(), own.place(), {.policy = Policy::direct_required});
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.receipt.state, TransferState::refused);
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0U);
+  const ServerEvent told = rig.event(ServerEvent::Kind::ended);
+  EXPECT_EQ(told.receipt->state, TransferState::refused);
+  EXPECT_EQ(told.receipt->causes[0], outcome.receipt.causes[0]);
+  ASSERT_TRUE(told.error.has_value());
+}
+
+TEST_P(RemoteStaged, AServerThatAdmitsDirectTransfersOnlyStagesNothing) {
+  ListenOptions listening = RemoteRig::secret_listening();
+  listening.policy = Policy::direct_required;
+  RemoteRig rig(without_adapters(), options(), listening);
+  const Region served = test::must(rig.serving().allocate(0, 4096));
+  const Region own = test::must(rig.client().allocate(1, 4096));
+  const Export offered = test::must(rig.server().serve(served, "w"));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("w"));
+  const Outcome outcome = rig.client().transfer(remote.place(), own.place());
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0U);
+  EXPECT_EQ(outcome.error->cause, Cause::policy_direct_required) << to_string(*outcome.error);
+}
+
+TEST_P(RemoteStaged, TheSameSeedGivesTheSameRun) {
+  if (!GetParam().deterministic) GTEST_SKIP() << "threads have an order of their own";
+  const auto run = [&](std::uint64_t seed) {
+    RemoteRig rig(without_adapters(), options(seed));
+    const Region served = test::must(rig.serving().allocate(0, 3000001));
+    const Region own = test::must(rig.client().allocate(1, 3000001));
+    const Export offered = test::must(rig.server().serve(served, "w"));
+    Peer peer = rig.connect();
+    const RemoteRegion remote = test::must(peer.open("w"));
+    return rig.client().transfer(remote.place(), own.place()).receipt.elapsed_ns;
+  };
+  EXPECT_EQ(run(5), run(5));
+  EXPECT_NE(run(5), run(6));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, RemoteStaged,
+                         ::testing::Values(Mode{"threads", false}, Mode{"seeded", true}));
+
+// --- what is refused ----------------------------------------------------------------------------
+
+struct Refusals : ::testing::Test {
+  RemoteRig rig{without_adapters()};
+  Region readable = test::must(rig.serving().allocate(0, 8192));
+  Region writable = test::must(rig.serving().allocate(0, 8192));
+  Region own = test::must(rig.client().allocate(1, 8192));
+  std::optional<Export> read_export = test::must(rig.server().serve(readable, "r"));
+  std::optional<Export> write_export =
+      test::must(rig.server().serve(writable, "w", RemoteAccess::write));
+
+  /// After whatever happened, an honest client is served.
+  void expect_served() {
+    Peer peer = rig.connect();
+    const RemoteRegion remote = test::must(peer.open("r"));
+    EXPECT_TRUE(rig.client().transfer(remote.place(), own.place()).ok());
+  }
+};
+
+TEST_F(Refusals, AWrongTokenIsRefusedAndLogged) {
+  ConnectOptions wrong;
+  wrong.token = "another secret of some length";
+  const Result<Peer> peer = rig.client().connect(rig.server().address(), wrong);
+  ASSERT_FALSE(peer.ok());
+  EXPECT_EQ(peer.error().cause, Cause::remote_authentication_failed) << to_string(peer.error());
+  EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause,
+            Cause::remote_authentication_failed);
+  expect_served();
+}
+
+TEST_F(Refusals, NobodyThereIsUnreachable) {
+  const Result<Peer> peer = rig.client().connect("127.0.0.1:1", RemoteRig::secret());
+  ASSERT_FALSE(peer.ok());
+  EXPECT_EQ(peer.error().cause, Cause::remote_unreachable) << to_string(peer.error());
+}
+
+TEST_F(Refusals, NamesThatAreNotServedAndAccessThatIsNotGranted) {
+  Peer peer = rig.connect();
+  EXPECT_EQ(peer.open("nothing").error().cause, Cause::remote_name_unknown);
+  EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause, Cause::remote_name_unknown);
+  EXPECT_EQ(peer.open("r", RemoteAccess::write).error().cause, Cause::remote_access_denied);
+  EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause, Cause::remote_access_denied);
+  EXPECT_EQ(peer.open("").error().cause, Cause::remote_name_unknown);
+  expect_served();
+}
+
+TEST_F(Refusals, AHonestClientIsStoppedBeforeItAsks) {
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("r"));
+  const auto cause_of = [&](const Place& source, const Place& target) {
+    const Outcome outcome = rig.client().transfer(source, target);
+    return outcome.ok() ? Cause::none : outcome.error->cause;
+  };
+  EXPECT_EQ(cause_of(own.place(), remote.place()), Cause::remote_access_denied);
+  auto beyond = std::get<RemoteMemory>(remote.place());
+  beyond.address = 1;
+  EXPECT_EQ(cause_of(beyond, own.place()), Cause::remote_out_of_bounds);
+  beyond.address = UINT64_MAX;
+  EXPECT_EQ(cause_of(beyond, own.place()), Cause::remote_out_of_bounds);
+  auto guessed = std::get<RemoteMemory>(remote.place());
+  ++guessed.key;
+  EXPECT_EQ(cause_of(guessed, own.place()), Cause::remote_name_unknown);
+  auto nowhere = std::get<RemoteMemory>(remote.place());
+  nowhere.peer = 99;
+  EXPECT_EQ(cause_of(nowhere, own.place()), Cause::remote_peer_lost);
+}
+
+TEST_F(Refusals, WhatAForgedClientAsksForIsRefusedByTheServer) {
+  HandMadePeer attacker(rig.host(), rig.server().address());
+  const std::uint64_t key = attacker.open("r");
+  HandMadePeer other(rig.host(), rig.server().address());
+  const std::uint64_t others_key = other.open("w", wire::Access::write);
+  const std::vector<std::byte> old = rig.soft().look_at(writable.place());
+  struct Attack {
+    const char* what;
+    wire::Message message;
+    std::size_t payload;
+    Cause cause;
+  };
+  const Attack attacks[] = {
+      {"guessed key", wire::StageRead{1, key + 1, 0, 16}, 0, Cause::remote_name_unknown},
+      {"key of another connection, reading", wire::StageRead{2, others_key, 0, 16}, 0,
+       Cause::remote_name_unknown},
+      {"key of another connection, writing", wire::StageWrite{3, others_key, 0, 16}, 16,
+       Cause::remote_name_unknown},
+      {"beyond the end", wire::StageRead{4, key, 8192, 1}, 0, Cause::remote_out_of_bounds},
+      {"across the end", wire::StageRead{5, key, 8191, 2}, 0, Cause::remote_out_of_bounds},
+      {"a sum that wraps", wire::StageRead{6, key, UINT64_MAX - 3, 8}, 0,
+       Cause::remote_out_of_bounds},
+      {"write to what is read-only", wire::StageWrite{7, key, 0, 16}, 16,
+       Cause::remote_access_denied},
+      {"what is allowed", wire::StageRead{8, key, 8191, 1}, 0, Cause::none},
+  };
+  for (const Attack& attack : attacks) {
+    EXPECT_EQ(
+        attacker.refusal_of(attack.message, std::vector<std::byte>(attack.payload, std::byte{66})),
+        attack.cause)
+        << attack.what;
+    if (attack.cause != Cause::none) {
+      EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause, attack.cause) << attack.what;
+    }
+  }
+  EXPECT_EQ(rig.soft().look_at(writable.place()), old);
+  expect_served();
+}
+
+TEST_F(Refusals, AWithdrawnExportIsOfNoUseAnyMore) {
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("r"));
+  HandMadePeer attacker(rig.host(), rig.server().address());
+  const std::uint64_t key = attacker.open("r");
+  read_export.reset();
+  EXPECT_EQ(rig.event(ServerEvent::Kind::revoked).name, "r");
+  // Told once, on its own account; what it asks for after that is refused.
+  const auto told = attacker.next();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->message, wire::Message(wire::Revoked{key}));
+  EXPECT_EQ(attacker.refusal_of(wire::StageRead{1, key, 0, 16}), Cause::remote_revoked);
+  const auto joined = attacker.ask(wire::Attach{7, key, {{.queue_pair = 1}}});
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_EQ(std::get<wire::Refusal>(joined->message).cause, Cause::remote_revoked);
+  EXPECT_EQ(peer.open("r").error().cause, Cause::remote_name_unknown);
+  const Outcome outcome = rig.client().transfer(remote.place(), own.place());
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::remote_revoked) << to_string(*outcome.error);
+  read_export = test::must(rig.server().serve(readable, "r"));
+  expect_served();
+}
+
+TEST_F(Refusals, WhoAsksForTooMuchAtOnceOrTalksNonsenseIsHungUpOn) {
+  {
+    HandMadePeer attacker(rig.host(), rig.server().address());
+    const std::uint64_t key = attacker.open("r");
+    for (std::uint64_t i = 0; i < 5000; ++i)
+      (void)attacker.link().send(wire::StageRead{i + 1, key, 0, 8192});
+    attacker.until([&] { return attacker.link().state() == wire::LinkState::ended; });
+  }
+  {
+    HandMadePeer attacker(rig.host(), rig.server().address());
+    ASSERT_TRUE(attacker.link().send(wire::Welcome{}).ok());
+    attacker.until([&] { return attacker.link().state() == wire::LinkState::ended; });
+    EXPECT_EQ(attacker.link().error()->cause, Cause::remote_handshake_invalid);
+  }
+  expect_served();
+}
+
+TEST_F(Refusals, NoMoreThanAllowedMayStand) {
+  ListenOptions listening = RemoteRig::secret_listening();
+  listening.connections_max = 2;
+  RemoteRig small(without_adapters(), {}, listening);
+  std::list<Peer> peers;
+  peers.push_back(small.connect());
+  peers.push_back(small.connect());
+  const Result<Peer> third = small.client().connect(small.server().address(), RemoteRig::secret());
+  // Refused in the handshake's last step, or right behind it.
+  if (third.ok()) {
+    Peer& late = const_cast<Peer&>(*third);
+    EXPECT_EQ(late.open("r").error().cause, Cause::remote_too_many_connections);
+  } else {
+    EXPECT_EQ(third.error().cause, Cause::remote_too_many_connections);
+  }
+  EXPECT_EQ(small.event(ServerEvent::Kind::refused).error->cause,
+            Cause::remote_too_many_connections);
+  peers.pop_back();
+  (void)small.event(ServerEvent::Kind::disconnected);
+  peers.push_back(small.connect());
+}
+
+TEST_F(Refusals, AThousandWhoOnlyKnockKeepNobodyOut) {
+  system::Network& network = *test::must(rig.host().network());
+  const system::SocketAddress there =
+      test::must(system::parse_socket_address(rig.server().address()));
+  std::vector<system::SocketHandle> sockets;
+  std::size_t knocked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Result<system::SocketHandle> socket = network.connect(there);
+    if (!socket.ok()) break;  // out of descriptors: of this test's own
+    sockets.push_back(*socket);
+    ++knocked;
+    // Half of them say something: the beginning of a frame, or nonsense.
+    if (i % 4 == 1) (void)network.write(*socket, wire::bytes_of("nb\x01\x01"));
+    if (i % 4 == 3) (void)network.write(*socket, wire::bytes_of("GET / HTTP/1.1\r\n\r\n"));
+    if (sockets.size() > 300) {
+      network.close(sockets.front());
+      sockets.erase(sockets.begin());
+    }
+    if (i % 250 == 249) expect_served();
+  }
+  EXPECT_EQ(knocked, 1000U);
+  EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause, Cause::remote_handshake_invalid);
+  for (const system::SocketHandle socket : sockets) network.close(socket);
+  expect_served();
+}
+
+// --- ends in mid-transfer -----------------------------------------------------------------------
+
+TEST_F(Refusals, AClientThatVanishesInMidTransferLeavesATraceOfWhatMayHaveArrived) {
+  HandMadePeer client(rig.host(), rig.server().address());
+  const std::uint64_t key = client.open("w", wire::Access::write);
+  ASSERT_TRUE(client.link()
+                  .send(wire::Begin{5,
+                                    key,
+                                    wire::Direction::write,
+                                    0,
+                                    8192,
+                                    Carriage::staged,
+                                    {Cause::rdma_verbs_absent}})
+                  .ok());
+  EXPECT_EQ(client.refusal_of(wire::StageWrite{1, key, 0, 4096},
+                              std::vector<std::byte>(4096, std::byte{1})),
+            Cause::none);
+  EXPECT_EQ(rig.event(ServerEvent::Kind::began).requested_bytes, 8192U);
+  client.hang_up();
+  const ServerEvent lost = rig.event(ServerEvent::Kind::lost);
+  EXPECT_EQ(lost.error->cause, Cause::remote_peer_lost);
+  EXPECT_EQ(lost.receipt->state, TransferState::failed);
+  EXPECT_TRUE(test::has_cause(*lost.receipt, Cause::remote_partial_arrival));
+  EXPECT_EQ(lost.name, "w");
+  expect_served();
+}
+
+TEST_F(Refusals, AServerThatVanishesFailsTheTransferWithWhatHadArrived) {
+  auto server =
+      std::make_unique<Server>(test::must(rig.serving().listen(RemoteRig::secret_listening())));
+  const std::uint64_t length = 64u << 20;
+  const Region big = test::must(rig.serving().allocate(0, length));
+  const Region target = test::must(rig.client().allocate(1, length));
+  auto offered = std::make_unique<Export>(test::must(server->serve(big, "big")));
+  Peer peer = test::must(rig.client().connect(server->address(), RemoteRig::secret()));
+  const RemoteRegion remote = test::must(peer.open("big"));
+  Transfer transfer = test::must(rig.client().start(remote.place(), target.place()));
+  EXPECT_TRUE(rig.host().workers().wait(
+      [&] {
+        (void)transfer.poll();
+        return transfer.progress_bytes() > 0 || transfer.poll().has_value();
+      },
+      rig.host().clock().now_ns() + test::patience_ns));
+  offered.reset();
+  server.reset();
+  const std::optional<Outcome> outcome = transfer.wait(test::patience_ns);
+  ASSERT_TRUE(outcome.has_value());
+  if (outcome->ok()) {
+    EXPECT_EQ(outcome->receipt.bytes.total(), length);  // it was faster
+    return;
+  }
+  EXPECT_LT(outcome->receipt.bytes.total(), length);
+  EXPECT_EQ(outcome->receipt.state, TransferState::failed);
+  EXPECT_TRUE(test::has_cause(outcome->receipt, Cause::remote_partial_arrival));
+  EXPECT_TRUE(outcome->error->cause == Cause::remote_peer_lost ||
+              outcome->error->cause == Cause::remote_revoked)
+      << to_string(*outcome->error);
+}
+
+TEST_F(Refusals, ATokenLeftForTheSameUserIsFoundAndGoneWithItsServer) {
+  std::string address;
+  {
+    ListenOptions without;
+    Server server = test::must(rig.serving().listen(without));
+    address = server.address();
+    const Export offered = test::must(server.serve(readable, "r"));
+    Peer peer = test::must(rig.client().connect(address));
+    EXPECT_TRUE(peer.open("r").ok());
+  }
+  const Result<Peer> later = rig.client().connect(address);
+  ASSERT_FALSE(later.ok());
+  EXPECT_EQ(later.error().cause, Cause::remote_unreachable);
+}
+
+TEST_F(Refusals, OtherMachinesAreServedWithATokenOnly) {
+  ListenOptions open;
+  open.address = "0.0.0.0:0";
+  const Result<Server> server = rig.serving().listen(open);
+  ASSERT_FALSE(server.ok());
+  EXPECT_EQ(server.error().origin, ErrorOrigin::input);
+  open.token = "short";
+  EXPECT_FALSE(rig.serving().listen(open).ok());
+  open.token = test::shared_secret;
+  EXPECT_TRUE(rig.serving().listen(open).ok());
+}
+
+TEST_F(Refusals, NamesOfExportsAreUniqueAndPrintable) {
+  EXPECT_FALSE(rig.server().serve(readable, "r").ok());
+  EXPECT_FALSE(rig.server().serve(readable, "").ok());
+  EXPECT_FALSE(rig.server().serve(readable, "a/b").ok());
+  EXPECT_FALSE(rig.server().serve(readable, "a\x1b[2J").ok());
+  EXPECT_FALSE(rig.server().serve(readable, std::string(65, 'x')).ok());
+  EXPECT_TRUE(rig.server().serve(readable, std::string(64, 'x')).ok());
+}
+
+}  // namespace
+}  // namespace nobounce
