@@ -209,7 +209,7 @@ TEST(BadArguments, AreUsageErrors) {
   for (const char* size : {"1K", "ten", "-5", "1.5GiB", "99999999999999999999"}) {
     expect_soft_error({"copy", "gpu:0", "host", "--length", size}, 2);
   }
-  expect_soft_error({"copy", "rdma://node:1/x", "gpu:0"}, 2);
+  expect_soft_error({"copy", "rdma://node:0/x", "gpu:0"}, 2);
   expect_error({"copy", "gpu:0", "host", "--ledger"}, 2);
   expect_soft_error({"copy", "gpu:0", "host", "--deadline", "soon"}, 2);
 }

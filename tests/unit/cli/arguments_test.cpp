@@ -69,8 +69,64 @@ TEST(Places, AreFilesUnlessTheyNameAGpuOrTheHost) {
   EXPECT_EQ(parse_place("gpu:0000:01:00.0")->kind, PlaceArgument::Kind::gpu);
   EXPECT_EQ(parse_place("host")->kind, PlaceArgument::Kind::host);
   EXPECT_EQ(parse_place("./host")->kind, PlaceArgument::Kind::file);
-  for (const char* wrong : {"", "gpu:", "file:", "rdma://node:1/x", "nvme:0000:01:00.0"}) {
+  for (const char* wrong :
+       {"", "gpu:", "file:", "nvme:0000:01:00.0", "rdma:node:1/x", "rdma://node/x", "rdma://node:1",
+        "rdma://node:1/", "rdma://node:0/x", "rdma://::1:2/x", "rdma://a b:1/x"}) {
     EXPECT_FALSE(parse_place(wrong).ok()) << wrong;
+  }
+}
+
+TEST(Places, OfOtherProcessesNameAServerAndWhatItServes) {
+  const Result<PlaceArgument> place = parse_place("rdma://[::1]:4711/a/b");
+  ASSERT_TRUE(place.ok());
+  EXPECT_EQ(place->kind, PlaceArgument::Kind::remote);
+  EXPECT_EQ(place->address, "[::1]:4711");
+  EXPECT_EQ(place->name, "a/b");
+  EXPECT_EQ(place->text, "rdma://[::1]:4711/a/b");
+}
+
+TEST(CommandLine, ReadsWhatAServerOffersAndToWhom) {
+  const ParsedArguments result = parsed({"serve",
+                                         "--place",
+                                         "gpu:1",
+                                         "--name",
+                                         "kv",
+                                         "--length",
+                                         "1MiB",
+                                         "--listen",
+                                         "[::1]:0",
+                                         "--access",
+                                         "write",
+                                         "--policy",
+                                         "direct_required",
+                                         "--max-connections",
+                                         "3",
+                                         "--once",
+                                         "--nic",
+                                         "mlx5_0",
+                                         "--token-file",
+                                         "t"});
+  const auto* arguments = std::get_if<Arguments>(&result);
+  ASSERT_NE(arguments, nullptr);
+  const auto& serve = std::get<ServeArguments>(arguments->command);
+  EXPECT_EQ(serve.place, "gpu:1");
+  EXPECT_EQ(serve.name, "kv");
+  EXPECT_EQ(serve.length_bytes, 1u << 20);
+  EXPECT_EQ(serve.listen, "[::1]:0");
+  EXPECT_EQ(serve.access, RemoteAccess::write);
+  EXPECT_EQ(serve.policy, Policy::direct_required);
+  EXPECT_EQ(serve.connections_max, 3u);
+  EXPECT_TRUE(serve.once);
+  EXPECT_EQ(serve.peer.adapters, std::vector<std::string>{"mlx5_0"});
+  EXPECT_EQ(serve.peer.token_file, "t");
+  for (const std::vector<const char*>& wrong : std::vector<std::vector<const char*>>{
+           {"serve", "--name", "kv"},
+           {"serve", "--place", "gpu:0"},
+           {"serve", "--place", "gpu:0", "--name", "a", "--access", "all"},
+           {"serve", "--place", "gpu:0", "--name", "a", "--policy", "staged_only"},
+           {"serve", "--place", "gpu:0", "--name", "a", "--max-connections", "0"},
+           {"serve", "--place", "gpu:0", "--name", "a", "--length", "much"}}) {
+    EXPECT_TRUE(std::holds_alternative<Problem>(parsed(wrong)));
   }
 }
 

@@ -64,7 +64,7 @@ TEST(Place, PairsChooseTheMemberInBothDirections) {
   EXPECT_EQ(both(gpu, block), Member::storage);
   EXPECT_EQ(both(gpu, remote), Member::rdma);
   EXPECT_EQ(both(host, file), Member::host);
-  EXPECT_EQ(both(host, remote), Member::host);
+  EXPECT_EQ(both(host, remote), Member::rdma);
 }
 
 TEST(Receipt, IsSmallAndTriviallyCopyable) {
