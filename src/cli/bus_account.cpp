@@ -22,6 +22,8 @@ std::string space_name(const Machine& machine, fabric::Space space, bool interna
     case fabric::Space::Kind::media:
       return space.index < machine.drives.size() ? "drive:" + machine.drives[space.index].name
                                                  : fmt::format("drive {}", space.index);
+    case fabric::Space::Kind::wire:
+      return "the wire";
   }
   return "?";
 }

@@ -213,6 +213,13 @@ class Bus {
                               std::span<std::byte> target) = 0;
   virtual Carried device_store(std::uint32_t drive, std::span<const std::byte> source,
                                BusAddress target) = 0;
+  /// A DMA of an adapter between memory and a packet of its own, which has `wire_address` between
+  /// adapters. A write that is lost on its way is lost in silence, as posted writes are: the answer
+  /// is for whoever looks at the machine, not for the adapter.
+  virtual Carried send_packet(std::uint32_t nic, BusAddress source, std::span<std::byte> packet,
+                              std::uint64_t wire_address) = 0;
+  virtual Carried receive_packet(std::uint32_t nic, std::span<const std::byte> packet,
+                                 std::uint64_t wire_address, BusAddress target) = 0;
 
   /// Reads or writes a file into or from host memory on the CPU's order, as pread and pwrite do.
   virtual Carried read_file(const Medium& medium, FileOffset offset, BusAddress target,

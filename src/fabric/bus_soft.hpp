@@ -81,6 +81,10 @@ class SoftBus final : public Bus {
   Carried device_load(std::uint32_t drive, BusAddress source, std::span<std::byte> target) override;
   Carried device_store(std::uint32_t drive, std::span<const std::byte> source,
                        BusAddress target) override;
+  Carried send_packet(std::uint32_t nic, BusAddress source, std::span<std::byte> packet,
+                      std::uint64_t wire_address) override;
+  Carried receive_packet(std::uint32_t nic, std::span<const std::byte> packet,
+                         std::uint64_t wire_address, BusAddress target) override;
   Carried read_file(const Medium& medium, FileOffset offset, BusAddress target,
                     std::uint64_t length_bytes, FileIo io) override;
   Carried write_file(const Medium& medium, FileOffset offset, BusAddress source,

@@ -50,6 +50,7 @@ Carriage carriage_of(const Initiator& initiator, const Extent& source, const Spa
   if (by_cpu && crosses_window) return Carriage::cpu_mapped;
   switch (source.space.kind) {
     case Space::Kind::media:
+    case Space::Kind::wire:
       return Carriage::direct;
     case Space::Kind::vram:
       return source.internal ? Carriage::device_bounced : Carriage::direct;
@@ -103,7 +104,9 @@ std::vector<Ledger::Piece> Ledger::pieces_of(const Request& request) const {
   const Origin origin{request.initiator, request.source, request.redirected, false, {}, {}};
   std::vector<Piece> pieces;
   const auto area = arrived_.find(Area{request.source.space, request.source.file});
-  const bool bounced = request.source.space.kind == Space::Kind::vram && request.source.internal;
+  const Space::Kind from = request.source.space.kind;
+  const bool bounced =
+      (from == Space::Kind::vram && request.source.internal) || from == Space::Kind::wire;
   if (!bounced || area == arrived_.end()) {
     pieces.push_back({target, target + request.length_bytes, origin});
     return pieces;
@@ -299,7 +302,8 @@ Arrivals Ledger::arrivals(const Extent& target, std::uint64_t length_bytes,
       const std::uint64_t bytes = is_own ? own : to - from - own;
       if (bytes == 0) continue;
       Carriage carriage = carriage_of(by, first, via, is_own);
-      if (origin.has_hop && carriage == Carriage::direct) carriage = Carriage::device_bounced;
+      const bool inside_gpu = origin.has_hop && via.kind == Space::Kind::vram;
+      if (inside_gpu && carriage == Carriage::direct) carriage = Carriage::device_bounced;
       result.bytes[carriage] += bytes;
     }
     result.redirected = result.redirected || origin.redirected;

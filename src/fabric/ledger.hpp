@@ -18,9 +18,11 @@ namespace nobounce::fabric {
 
 /// Memory that bytes lie in.
 struct Space {
-  enum class Kind : std::uint8_t { dram, vram, media };
+  /// `wire`: between adapters. What one sent has an address there of its own, by which it is known
+  /// again where an adapter of this machine receives it.
+  enum class Kind : std::uint8_t { dram, vram, media, wire };
   Kind kind = Kind::dram;
-  std::uint32_t index = 0;  ///< NUMA node, GPU, or drive
+  std::uint32_t index = 0;  ///< NUMA node, GPU, drive; 0 for the wire
   constexpr auto operator<=>(const Space&) const = default;
 };
 
@@ -94,7 +96,8 @@ class Ledger {
 
   /// How the bytes that now lie in [address, address + length) of a memory space or file arrived
   /// since the last clear_requests; a byte that arrived twice counts by its last arrival. From
-  /// media or peer memory by DMA: direct. From the same GPU's internal memory: device_bounced. From
+  /// media, the wire or peer memory by DMA: direct; what came over the wire from this machine's own
+  /// DRAM, as if it had come straight from there. From the same GPU's internal memory: device_bounced. From
   /// DRAM by a copy engine or the CPU: staged, unless the DRAM extent is `user_source` (the
   /// transfer's own source or target: direct).
   [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes) const;

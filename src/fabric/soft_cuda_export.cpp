@@ -41,7 +41,7 @@ CUresult SoftCuda::mem_get_handle_for_address_range(void* handle, CUdeviceptr po
   const std::uint64_t whole_bytes =
       (allocation->length_bytes + page_bytes - 1) / page_bytes * page_bytes;
   if (!kind || bytes > whole_bytes - inside) return cuda::error_invalid_value;
-  const auto descriptor = dmabufs_.add(allocation->memory.plus(inside), bytes);
+  const auto descriptor = dmabufs_.add({allocation->memory.plus(inside), bytes, allocation->id});
   if (!descriptor) return cuda::error_out_of_memory;
   *static_cast<int*>(handle) = *descriptor;
   return cuda::success;

@@ -19,7 +19,7 @@ std::optional<std::uint64_t> inode_of(int descriptor) {
 
 }  // namespace
 
-std::optional<int> DmaBufs::add(DevicePointer memory, std::uint64_t length_bytes) {
+std::optional<int> DmaBufs::add(const DmaBuf& buffer) {
   const int descriptor = ::memfd_create("nobounce-soft-dmabuf", MFD_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
   const auto inode = inode_of(descriptor);
@@ -28,7 +28,7 @@ std::optional<int> DmaBufs::add(DevicePointer memory, std::uint64_t length_bytes
     return std::nullopt;
   }
   const std::lock_guard lock(mutex_);
-  by_inode_[*inode] = {memory, length_bytes};
+  by_inode_[*inode] = buffer;
   return descriptor;
 }
 

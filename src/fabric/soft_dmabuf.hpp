@@ -13,6 +13,7 @@ namespace nobounce::fabric {
 struct DmaBuf {
   DevicePointer memory;  ///< where it lies, whatever mapping it was named by
   std::uint64_t length_bytes = 0;
+  std::uint64_t allocation = 0;  ///< its id
 };
 
 /// The descriptors are real ones of this process, known again by their inode: what is forgotten to
@@ -25,7 +26,7 @@ class DmaBufs {
   DmaBufs& operator=(const DmaBufs&) = delete;
 
   /// Nothing where the system has no descriptor left.
-  [[nodiscard]] std::optional<int> add(DevicePointer memory, std::uint64_t length_bytes);
+  [[nodiscard]] std::optional<int> add(const DmaBuf& buffer);
   [[nodiscard]] std::optional<DmaBuf> find(int descriptor) const;
   /// 0, or an errno as close(2) answers.
   int close(int descriptor);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
@@ -114,6 +115,7 @@ struct GpuAllocations::State {
   ByAddress host;
   Arena window{std::uint64_t{1} << 44};  ///< device addresses that stand for memory elsewhere
   std::uint64_t next_id = 1;
+  std::set<std::uint64_t> alive;  ///< ids
 };
 
 GpuAllocations::GpuAllocations(Bus& bus) : state_(new State(bus)) {
@@ -165,6 +167,7 @@ std::optional<DevicePointer> GpuAllocations::take(GpuAllocation wanted) {
   wanted.base = base;
   wanted.memory = base;
   wanted.id = state_->next_id++;
+  state_->alive.insert(wanted.id);
   state_->device[base.value] = wanted;
   if (wanted.internal) state_->bus.mark_internal(base, length_bytes, true);
   return base;
@@ -176,6 +179,7 @@ bool GpuAllocations::free(DevicePointer base) {
   if (found == state_->device.end()) return false;
   const GpuAllocation old = found->second;
   state_->device.erase(found);
+  state_->alive.erase(old.id);
   if (old.internal) state_->bus.mark_internal(base, old.length_bytes, false);
   const DevicePointer memory = state_->bus.vram_base(old.gpu);
   const auto [begin, length] = state_->arenas[old.gpu].free(base.value - memory.value);
@@ -209,6 +213,11 @@ std::optional<GpuAllocation> GpuAllocations::find(DevicePointer address) const {
   return holder && !holder->hidden ? holder : std::nullopt;
 }
 
+bool GpuAllocations::alive(std::uint64_t id) const {
+  const std::shared_lock lock(state_->mutex);
+  return state_->alive.count(id) > 0;
+}
+
 std::optional<DevicePointer> GpuAllocations::reserve_addresses(std::uint64_t length_bytes,
                                                                std::uint64_t alignment) {
   // The window itself is aligned to more than anybody asks for.
@@ -232,12 +241,16 @@ void GpuAllocations::add_mapping(const GpuAllocation& mapping) {
   GpuAllocation& added = state_->device[mapping.base.value];
   added = mapping;
   added.id = state_->next_id++;
+  state_->alive.insert(added.id);
   state_->bus.map_device(mapping.base, mapping.length_bytes, mapping.memory);
 }
 
 void GpuAllocations::remove_mapping(DevicePointer base) {
   const std::unique_lock lock(state_->mutex);
-  state_->device.erase(base.value);
+  if (const auto found = state_->device.find(base.value); found != state_->device.end()) {
+    state_->alive.erase(found->second.id);
+    state_->device.erase(found);
+  }
   state_->bus.unmap_device(base);
 }
 

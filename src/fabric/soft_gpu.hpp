@@ -54,6 +54,8 @@ class GpuAllocations {
   void hide(DevicePointer base);
   /// The device allocation that holds that address.
   [[nodiscard]] std::optional<GpuAllocation> find(DevicePointer address) const;
+  /// Whether the allocation of that id still is, mapped or not.
+  [[nodiscard]] bool alive(std::uint64_t id) const;
 
   /// Device addresses that stand for nothing yet, aligned to 2 MiB; nothing where they run out.
   [[nodiscard]] std::optional<DevicePointer> reserve_addresses(std::uint64_t length_bytes,

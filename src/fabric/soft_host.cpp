@@ -22,6 +22,7 @@
 #include "fabric/soft_process.hpp"
 #include "fabric/soft_random.hpp"
 #include "fabric/soft_storage.hpp"
+#include "fabric/soft_verbs.hpp"
 #include "fabric/soft_workers.hpp"
 #include "system/live_host.hpp"
 #include "system/network.hpp"
@@ -48,7 +49,8 @@ enum class Draws : std::uint64_t {
   engines = 3,
   entropy = 4,
   network = 5,
-  drives = 6
+  drives = 6,
+  nics = 7
 };
 
 std::uint64_t seed_for(std::uint64_t seed, Draws draws) {
@@ -69,7 +71,8 @@ class SoftHostParts final : public SoftHost {
         options_(options),
         faults_(options.faults),
         fault_random_(seed_for(options.seed, Draws::faults)),
-        engine_random_(seed_for(options.seed, Draws::engines)) {}
+        engine_random_(seed_for(options.seed, Draws::engines)),
+        nic_random_(seed_for(options.seed, Draws::nics)) {}
 
   Status build();
 
@@ -90,6 +93,13 @@ class SoftHostParts final : public SoftHost {
     return cufile_.get();
   }
   Result<system::Pci*> pci() override { return static_cast<system::Pci*>(pci_.get()); }
+  Result<system::Verbs*> verbs() override {
+    if (verbs_ == nullptr) {
+      return absent("libibverbs.so.1", "not on this software machine, which has no adapter",
+                    Cause::rdma_no_rdma_device);
+    }
+    return verbs_.get();
+  }
   system::Files& files() override { return *files_; }
   system::Storage& storage() override { return *storage_; }
   system::Memory& memory() override { return *memory_; }
@@ -133,6 +143,7 @@ class SoftHostParts final : public SoftHost {
   SoftFaults faults_;
   SoftRandom fault_random_;
   SoftRandom engine_random_;
+  SoftRandom nic_random_;
   std::unique_ptr<system::Entropy> entropy_;
   SoftClock* virtual_clock_ = nullptr;  ///< clock_ of a deterministic machine
   std::unique_ptr<system::Clock> clock_;
@@ -153,6 +164,7 @@ class SoftHostParts final : public SoftHost {
   std::unique_ptr<SoftCudaTable> cuda_;
   std::unique_ptr<system::Nvml> nvml_;
   std::unique_ptr<system::Cufile> cufile_;
+  std::unique_ptr<system::Verbs> verbs_;
 };
 
 Status SoftHostParts::build() {
@@ -193,6 +205,10 @@ Status SoftHostParts::build() {
     engines_ = std::make_unique<GpuEngines>(*bus_, *workers_, *clock_, faults_, engine_random_);
     cuda_ = make_soft_cuda(*bus_, *allocations_, *engines_, *environment_, dmabufs_);
     nvml_ = make_soft_nvml(*bus_, *allocations_, *clock_);
+  }
+  if (!machine_.nics.empty()) {
+    verbs_ = make_soft_verbs({*bus_, *allocations_, dmabufs_, *workers_, *clock_, faults_,
+                              nic_random_, options_.deterministic});
   }
   if (!machine_.libcufile.empty()) {
     cufile_ = make_soft_cufile({*bus_, machine_, faults_, fault_random_, *allocations_, *storage_,

@@ -28,6 +28,9 @@ struct SoftFaults {
   double cuda_error = 0;      ///< an asynchronous copy fails its stream
   double cufile_refusal = 0;  ///< cuFileRead/Write refuse a request
   double pin_failure = 0;     ///< cuFileBufRegister fails
+  double packet_loss = 0;     ///< a packet between adapters never arrives, and is sent again
+  /// Host memory that adapters may lock in all; 0: as much as there is.
+  std::uint64_t memlock_bytes = 0;
   /// The library stages although its configuration forbids it (a lie to catch).
   bool compat_in_silence = false;
   bool statistics_stuck = false;    ///< cuFile statistics do not move

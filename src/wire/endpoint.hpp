@@ -19,6 +19,7 @@ struct QueuePairEndpoint {
   std::uint8_t mtu = 0;        ///< the specification's code: 1 (256) to 5 (4096)
   std::uint16_t lid = 0;       ///< 0 over Ethernet
   std::uint8_t port = 1;
+  std::uint8_t reads_max = 1;  ///< RDMA reads that it answers at once
   bool ethernet = true;
   bool operator==(const QueuePairEndpoint&) const = default;
 };

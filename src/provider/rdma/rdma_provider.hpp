@@ -1,5 +1,5 @@
-// RDMA: memory of this process -> memory of another one by network adapters that read and write it
-// themselves (direct), or, by name, through rings in host memory at either end (staged).
+// RDMA: memory of this process <-> memory of another one by network adapters that read and write it
+// themselves (direct).
 #pragma once
 
 #include <array>
@@ -53,22 +53,6 @@ struct RdmaExport {
   bool operator==(const RdmaExport&) const = default;
 };
 
-/// What the other end says it did with an export of ours. All of it is its claim.
-struct RdmaReport {
-  enum class Kind : std::uint8_t {
-    ended,    ///< a transfer: complete, or `cause` says why it is not
-    refused,  ///< by its policy, before a byte moved
-  };
-  Kind kind = Kind::ended;
-  RdmaPeer peer = 0;
-  std::uint64_t export_id = 0;
-  bool wrote = false;  ///< our memory was the target
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t requested_bytes = 0;
-  CarriageBytes bytes;
-  Cause cause = Cause::none;
-};
-
 /// Beside what every provider does, connections. Each has queue pairs, protection domains and
 /// memory regions of its own, so that a key of one is of no use on another.
 ///
@@ -76,8 +60,8 @@ struct RdmaReport {
 ///   offering:    export_region -> tell the other end      (any number of them)
 ///   using:       import_region -> prepare -> submit       (RemoteMemory{peer, 0.., id, length})
 ///
-/// RemoteMemory::address is an offset into the export. What both ends say to each other while they
-/// stage, and reports, travel on the queue pairs themselves.
+/// RemoteMemory::address is an offset into the export. It moves directly or not at all: an end
+/// whose memory no adapter reaches is served by other movers.
 class RdmaProvider : public core::Provider {
  public:
   /// Chooses adapters and makes a queue pair on each (INIT): what the other end must be told, lane
@@ -106,13 +90,13 @@ class RdmaProvider : public core::Provider {
   [[nodiscard]] virtual Status import_region(RdmaPeer peer, const RdmaExport& offered) = 0;
   virtual void forget_import(RdmaPeer peer, std::uint64_t id) = 0;
 
-  /// Registers and probes the local memory of a transfer, so that assess() knows. Blocks for a
-  /// probe. Moves nothing of the user's.
+  /// Registers and probes the local memory of transfers, so that assess() knows. Blocks for a
+  /// probe. Moves nothing of the user's. It stays registered until detach, or while the connection
+  /// stands.
   virtual void prepare(RdmaPeer peer, const core::RegionView& local) = 0;
-  /// Tells the other end how a transfer with its export ended, or why there was none.
-  virtual void report(const RdmaReport& report) = 0;
-  /// What other ends told; fills and returns how many.
-  [[nodiscard]] virtual std::size_t take_reports(std::span<RdmaReport> reports) = 0;
+  /// Bytes that adapters have written into this memory are seen by all work that its GPU starts
+  /// from now on. For the end that was written to; completions of reads have it done.
+  virtual void make_visible(const Place& memory) = 0;
 
   /// Every attempt at registering memory and every choice of an adapter so far, for a connection.
   [[nodiscard]] virtual std::vector<Finding> findings(RdmaPeer peer) = 0;
@@ -120,16 +104,10 @@ class RdmaProvider : public core::Provider {
   [[nodiscard]] virtual std::vector<std::uint32_t> adapters(RdmaPeer peer) = 0;
 };
 
-struct RdmaOptions {
-  std::uint64_t ring_slot_bytes = 1u << 20;
-  std::uint32_t ring_slots = 16;  ///< per connection and use, in pinned host memory where staged
-};
-
 /// `contexts` may be null on a machine without GPU. All references must outlive the provider.
 /// Thread-safe.
 [[nodiscard]] std::unique_ptr<RdmaProvider> make_rdma_provider(system::Host& host,
                                                                system::CudaContexts* contexts,
-                                                               const Machine& machine,
-                                                               const RdmaOptions& options = {});
+                                                               const Machine& machine);
 
 }  // namespace nobounce::provider

@@ -1,0 +1,530 @@
+// The RDMA provider on software machines: bytes by the bus's account, ways of registering, choice
+// of adapters, and what ends a connection.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nobounce/software_machine.hpp>
+#include "rdma_rig.hpp"
+#include "system/faulty_host.hpp"
+
+namespace nobounce::fabric {
+namespace {
+
+using provider::RdmaAccess;
+using provider::RdmaExport;
+
+constexpr std::uint64_t length = 8u << 20;
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    count += entry.path().empty() ? 0 : 1;
+  }
+  return count;
+}
+
+Machine with(void (*change)(Machine&)) {
+  Machine machine = two_adapters();
+  machine.modules.nvidia_peermem = true;
+  change(machine);
+  return machine;
+}
+
+TEST(RdmaProvider, WritesGpuToGpuDirectlyWithoutTouchingHostMemory) {
+  RdmaRig rig;
+  const GpuMemory source = rig.allocate(0, length);
+  const GpuMemory target = rig.allocate(1, length);
+  const Status joined = rig.join();
+  ASSERT_TRUE(joined.ok()) << to_string(joined.error());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(source));
+  const std::vector<std::byte> bytes = pattern(length);
+  rig.plant(source, bytes);
+  rig.host->bus().ledger().clear_requests();
+  const std::uint64_t dram_before = rig.host->ledger().dram_bytes();
+  const core::Completion done = rig.move(source, remote);
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(done.bytes[Carriage::direct], length);
+  EXPECT_EQ(done.bytes.total(), length);
+  EXPECT_EQ(done.link, Link::pcie_switch);
+  EXPECT_EQ(done.pinned_bytes, 0u);
+  EXPECT_EQ(rig.host->ledger().dram_bytes(), dram_before);
+  EXPECT_EQ(rig.arrived(target)[Carriage::direct], length);
+  EXPECT_EQ(rig.inspect(target), bytes);
+}
+
+TEST(RdmaProvider, ReadsThePeersMemoryDirectly) {
+  RdmaRig rig;
+  const GpuMemory here = rig.allocate(0, length);
+  const GpuMemory there = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(there, RdmaAccess::read);
+  rig.near->prepare(1, rig.view(here));
+  rig.plant(there, pattern(length, 3));
+  const core::Completion done = rig.move(remote, here);
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(rig.inspect(here), pattern(length, 3));
+}
+
+TEST(RdmaProvider, MovesNothingAndOddPiecesExactly) {
+  RdmaRig rig;
+  const GpuMemory source = rig.allocate(0, length);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(source));
+  const std::vector<std::byte> before(length, std::byte{0x33});
+  rig.plant(target, before);
+  const std::vector<std::byte> bytes = pattern(length, 2);
+  rig.plant(source, bytes);
+  EXPECT_FALSE(rig.move(part_of(source, 5, 0), part_of(remote, 9, 0)).error.has_value());
+  EXPECT_EQ(rig.inspect(target), before);
+  const std::uint64_t odd = (3u << 20) + 4321;
+  const core::Completion done = rig.move(part_of(source, 777, odd), part_of(remote, 4095, odd));
+  ASSERT_FALSE(done.error.has_value());
+  std::vector<std::byte> expected = before;
+  std::copy_n(bytes.begin() + 777, odd, expected.begin() + 4095);
+  EXPECT_EQ(rig.inspect(target), expected);
+}
+
+TEST(RdmaProvider, MovesMoreThanFourGibibytes) {
+  RdmaRig rig;
+  const std::uint64_t huge = (4ull << 30) + (3u << 20) + 17;
+  const GpuMemory source = rig.allocate(0, huge);
+  const GpuMemory target = rig.allocate(1, huge);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(source));
+  // The ends of it, and both sides of the border; the middle stays sparse zeros.
+  const std::uint64_t border = 4ull << 30;
+  for (const std::uint64_t at : {std::uint64_t{0}, border - 4096, huge - 8192}) {
+    rig.plant(part_of(source, at, 8192), pattern(8192, at + 1));
+  }
+  const core::Completion done = rig.move(part_of(source, border - 4096, 4096 + (3u << 20) + 17),
+                                         part_of(remote, border - 4096, 4096 + (3u << 20) + 17));
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(rig.inspect(part_of(target, border - 4096, 8192)), pattern(8192, border - 4096 + 1));
+  EXPECT_EQ(rig.inspect(part_of(target, huge - 8192, 8192)), pattern(8192, huge - 8192 + 1));
+}
+
+TEST(RdmaProvider, MovesHostMemoryToo) {
+  RdmaRig rig;
+  const HostMemory source = rig.allocate_host(length);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(source, AllocationKind::host_pinned));
+  rig.plant(source, pattern(length, 4));
+  const core::Completion done = rig.move(source, remote);
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(rig.inspect(target), pattern(length, 4));
+}
+
+TEST(RdmaProvider, EquallyNearAdaptersShareTheWork) {
+  RdmaRig rig;
+  const GpuMemory source = rig.allocate(0, length);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  EXPECT_EQ(rig.near->adapters(1), (std::vector<std::uint32_t>{0, 1}));
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  EXPECT_EQ(rig.last_offer.keys.size(), 2u);
+  rig.near->prepare(1, rig.view(source));
+  const auto before = rig.host->ledger().links();
+  ASSERT_FALSE(rig.move(source, remote).error.has_value());
+  const auto after = rig.host->ledger().links();
+  for (const char* port : {"switch:0/nic:0", "switch:0/nic:1"}) {
+    const auto found = before.find(port);
+    const std::uint64_t base = found == before.end() ? 0 : found->second.towards_device;
+    EXPECT_GE(after.at(port).towards_device - base, length / 4) << port;
+  }
+}
+
+TEST(RdmaProvider, GivesBackAllItTook) {
+  const std::size_t descriptors = open_descriptors();
+  {
+    RdmaRig rig;
+    const GpuMemory source = rig.allocate(0, length);
+    const GpuMemory target = rig.allocate(1, length);
+    ASSERT_TRUE(rig.join().ok());
+    const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+    rig.near->prepare(1, rig.view(source));
+    ASSERT_FALSE(rig.move(source, remote).error.has_value());
+    EXPECT_GT(rig.host->bus().bar1_used_bytes(0), 0u);
+    rig.near->close_connection(1);
+    rig.far->close_connection(1);
+    EXPECT_EQ(rig.host->bus().bar1_used_bytes(0), 0u);
+    EXPECT_EQ(rig.host->bus().bar1_used_bytes(1), 0u);
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+// --- ways of registering ---
+
+struct Way {
+  std::string name;
+  void (*change)(Machine&);
+  bool direct = true;
+  std::vector<Cause> causes;  ///< where it is not
+  std::string said;           ///< in the finding of the way that was taken
+};
+
+class RdmaWays : public testing::TestWithParam<Way> {};
+
+TEST_P(RdmaWays, AreTriedInTheirOrderAndEachFailureIsSaid) {
+  RdmaRig rig(with(GetParam().change));
+  const GpuMemory memory = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  auto offered =
+      rig.far->export_region(1, 3, rig.view(memory), RdmaAccess::read, Policy::direct_preferred);
+  ASSERT_TRUE(offered.ok());
+  EXPECT_EQ(!offered->keys.empty(), GetParam().direct);
+  EXPECT_EQ(offered->causes, GetParam().causes);
+  bool said = GetParam().said.empty();
+  for (const Finding& finding : rig.far->findings(1)) {
+    said = said || (finding.state == FindingState::met &&
+                    finding.observed.find(GetParam().said) != std::string::npos);
+    EXPECT_EQ(finding.remedy.empty(), finding.state == FindingState::met);
+    EXPECT_FALSE(finding.source.empty());
+  }
+  EXPECT_TRUE(said);
+  const auto refused =
+      rig.far->export_region(1, 4, rig.view(memory), RdmaAccess::read, Policy::direct_required);
+  EXPECT_EQ(refused.ok(), GetParam().direct);
+  if (!refused.ok()) {
+    EXPECT_EQ(refused.error().origin, ErrorOrigin::policy);
+    EXPECT_EQ(refused.error().cause, GetParam().causes.front());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, RdmaWays,
+    testing::Values(Way{"DmaBufFirst", [](Machine&) {}, true, {}, "registered by dma-buf"},
+                    Way{"PeermemWhereThereIsNoDmaBuf",
+                        [](Machine& machine) { machine.kernel.dmabuf = false; },
+                        true,
+                        {},
+                        "registered by nvidia_peermem"},
+                    Way{"Neither",
+                        [](Machine& machine) {
+                          machine.kernel.dmabuf = false;
+                          machine.modules.nvidia_peermem = false;
+                        },
+                        false,
+                        {Cause::rdma_dmabuf_not_supported, Cause::rdma_peermem_not_loaded},
+                        ""},
+                    Way{"WindowTooSmall",
+                        [](Machine& machine) { machine.gpus[1].bar1_bytes = 4u << 20; },
+                        false,
+                        {Cause::machine_bar1_too_small},
+                        ""},
+                    Way{"RedirectedAndRefused",
+                        [](Machine& machine) {
+                          machine.switches[0].acs = AcsMode::redirect;
+                          machine.host_bridges[0].peer_forwarding = PeerForwarding::refused;
+                        },
+                        false,
+                        {Cause::rdma_probe_failed},
+                        ""},
+                    Way{"RedirectedAndForwarded",
+                        [](Machine& machine) {
+                          machine.switches[0].acs = AcsMode::redirect;
+                          machine.host_bridges[0].peer_forwarding = PeerForwarding::allowed;
+                        },
+                        true,
+                        {},
+                        "registered by dma-buf"}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(RdmaProvider, ProbesAPairOnce) {
+  RdmaRig rig;
+  const GpuMemory memory = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  (void)rig.offer(memory, RdmaAccess::read, 1);
+  const auto flows = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& [flow, moved] : rig.host->ledger().flows()) {
+      if (flow.initiator.kind == Initiator::Kind::nic) bytes += moved;
+    }
+    return bytes;
+  };
+  const std::uint64_t once = flows();
+  EXPECT_EQ(once, 2u * 2 * 2 * 4096) << "two adapters, a write and a read, out of memory and in";
+  (void)rig.offer(memory, RdmaAccess::read, 2);
+  EXPECT_EQ(flows(), once);
+}
+
+TEST(RdmaProvider, OtherMemoryBehindAnAddressIsRegisteredAnew) {
+  RdmaRig rig;
+  GpuMemory source = rig.allocate(0, length);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(source));
+  ASSERT_FALSE(rig.move(source, remote).error.has_value());
+  const DevicePointer before = source.address;
+  rig.release(source);
+  source = rig.allocate(0, length);
+  ASSERT_EQ(source.address, before) << "the test needs the same address again";
+  rig.near->prepare(1, rig.view(source));
+  rig.plant(source, pattern(length, 6));
+  const core::Completion done = rig.move(source, remote);
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(rig.inspect(target), pattern(length, 6));
+}
+
+TEST(RdmaProvider, LimitsOfLockedMemoryAreSaid) {
+  SoftOptions options{.deterministic = true};
+  options.faults.memlock_bytes = 1u << 20;
+  RdmaRig rig(two_adapters(), options);
+  const HostMemory memory = rig.allocate_host(length);
+  ASSERT_TRUE(rig.join().ok());
+  auto offered = rig.far->export_region(1, 3, rig.view(memory, AllocationKind::host_pinned),
+                                        RdmaAccess::read, Policy::direct_preferred);
+  ASSERT_TRUE(offered.ok());
+  EXPECT_TRUE(offered->keys.empty());
+  EXPECT_EQ(offered->causes, std::vector<Cause>{Cause::rdma_memlock_limit});
+}
+
+// --- choosing adapters ---
+
+TEST(RdmaAdapters, AreChosenByDistanceAndJudgedWhenNamed) {
+  RdmaRig rig(*software_machine_description("dgx"));
+  ASSERT_TRUE(rig.near->open_connection(1, {.near = rig.gpu(5)}).ok());
+  EXPECT_EQ(rig.near->adapters(1), std::vector<std::uint32_t>{5});
+  for (const Finding& finding : rig.near->findings(1)) {
+    EXPECT_EQ(finding.state, FindingState::met) << finding.observed;
+  }
+  ASSERT_TRUE(rig.near->open_connection(2, {.near = rig.gpu(5), .adapters = {"mlx5_0"}}).ok());
+  EXPECT_EQ(rig.near->adapters(2), std::vector<std::uint32_t>{0}) << "a name is honoured";
+  std::vector<Cause> causes;
+  for (const Finding& finding : rig.near->findings(2)) {
+    if (finding.state != FindingState::unmet) continue;
+    causes.push_back(finding.cause);
+    if (finding.cause == Cause::rdma_wrong_nic) {
+      EXPECT_EQ(finding.remedy, "use nic:mlx5_5");
+    }
+  }
+  EXPECT_EQ(causes, (std::vector<Cause>{Cause::rdma_wrong_nic, Cause::machine_cross_socket}));
+  const auto unknown = rig.near->open_connection(3, {.adapters = {"mlx5_77"}});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().cause, Cause::rdma_no_rdma_device);
+}
+
+TEST(RdmaAdapters, AMachineWithoutAnySaysSo) {
+  Machine machine = two_adapters();
+  machine.nics.clear();
+  RdmaRig rig(machine);
+  const auto opened = rig.near->open_connection(1, {});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().cause, Cause::rdma_no_rdma_device);
+}
+
+// --- refusals and ends ---
+
+struct Ended : RdmaRig, testing::Test {
+  Ended() {
+    source = allocate(0, length);
+    target = allocate(1, length);
+    EXPECT_TRUE(join().ok());
+    remote = offer(target, RdmaAccess::read_write);
+    near->prepare(1, view(source));
+  }
+  /// More than is ever under way at once.
+  core::OperationId start_large(std::uint64_t deadline_ns = 0) {
+    const GpuMemory large_source = allocate(0, large);
+    near->prepare(1, view(large_source));
+    core::Operation operation;
+    operation.id = next_id++;
+    operation.deadline_ns = deadline_ns;
+    operation.segment.source = large_source;
+    operation.segment.target = offer(allocate(1, large), RdmaAccess::read_write, 20);
+    operation.segment.length_bytes = large;
+    near->submit(std::span(&operation, 1));
+    return operation.id;
+  }
+  static constexpr std::uint64_t large = 128u << 20;
+  GpuMemory source;
+  GpuMemory target;
+  RemoteMemory remote;
+};
+
+TEST_F(Ended, WhatIsNotAllowedIsRefusedBeforeAByteMoves) {
+  const GpuMemory other = allocate(1, length);
+  const RemoteMemory read_only = offer(other, RdmaAccess::read, 8);
+  plant(other, std::vector<std::byte>(length, std::byte{0x55}));
+  core::Completion done = move(source, read_only);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::remote_access_denied);
+  RemoteMemory beyond = remote;
+  beyond.address = 1;
+  done = move(source, beyond);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::remote_out_of_bounds);
+  RemoteMemory unknown = remote;
+  unknown.key = 99;
+  done = move(source, unknown);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::remote_revoked);
+  RemoteMemory elsewhere = remote;
+  elsewhere.peer = 5;
+  done = move(source, elsewhere);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::remote_peer_lost);
+  const GpuMemory unprepared = allocate(0, length);
+  done = move(unprepared, remote);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::rdma_registration_failed);
+  EXPECT_EQ(done.bytes.total(), 0u);
+  EXPECT_EQ(inspect(other), std::vector<std::byte>(length, std::byte{0x55}));
+  EXPECT_FALSE(move(source, remote).error.has_value()) << "the connection goes on";
+}
+
+TEST_F(Ended, AnExportThatWasRevokedIsOutOfReach) {
+  plant(target, std::vector<std::byte>(length, std::byte{0x44}));
+  far->revoke(1, 7);
+  const core::Completion done = move(source, remote);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::rdma_remote_access_error);
+  EXPECT_EQ(done.error->origin, ErrorOrigin::verbs);
+  EXPECT_EQ(done.bytes.total(), 0u);
+  EXPECT_EQ(inspect(target), std::vector<std::byte>(length, std::byte{0x44}));
+  ASSERT_TRUE(near->lost(1).has_value());
+}
+
+TEST_F(Ended, APeerThatFallsSilentIsLostWithinItsTime) {
+  far->close_connection(1);
+  const std::uint64_t before_ns = host->clock().now_ns();
+  const core::Completion done = move(source, remote);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::rdma_retry_exceeded);
+  EXPECT_LT(done.bytes.total(), length);
+  EXPECT_LE(host->clock().now_ns() - before_ns, 1'000'000'000u);
+  EXPECT_TRUE(near->lost(1).has_value());
+  EXPECT_TRUE(move(source, remote).error.has_value()) << "and stays lost";
+  near->close_connection(1);
+  ASSERT_TRUE(join(2).ok()) << "memory is usable on a new connection";
+  remote = offer(target, RdmaAccess::read_write, 9, 2);
+  near->prepare(2, view(source));
+  EXPECT_FALSE(move(source, remote).error.has_value());
+}
+
+TEST_F(Ended, ADeadlineThatHasPassedStopsWhatIsLeft) {
+  const core::Completion done = await(start_large(host->clock().now_ns() + 1));
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::session_deadline_passed);
+  EXPECT_LT(done.bytes.total(), large);
+  EXPECT_FALSE(move(source, remote).error.has_value());
+}
+
+TEST_F(Ended, ACancelledOperationEndsWhenItsRequestsHave) {
+  const core::OperationId id = start_large();
+  near->cancel(id);
+  const core::Completion done = await(id);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::session_cancelled);
+  EXPECT_LT(done.bytes.total(), large);
+}
+
+TEST_F(Ended, ClosingWithWorkUnderWayEndsItAsClosed) {
+  (void)start_large();
+  EXPECT_TRUE(near->close(host->clock().now_ns() + rdma_patience_ns));
+  core::Completion completion;
+  ASSERT_EQ(near->poll(std::span(&completion, 1)), 1u);
+  ASSERT_TRUE(completion.error.has_value());
+  EXPECT_EQ(completion.error->cause, Cause::session_closed);
+}
+
+TEST_F(Ended, AKeyOfOneConnectionIsOfNoUseOnAnother) {
+  ASSERT_TRUE(join(2).ok());
+  RdmaExport stolen = last_offer;
+  stolen.id = 12;
+  ASSERT_TRUE(near->import_region(2, stolen).ok()) << "nothing tells a stolen key from another";
+  near->prepare(2, view(source));
+  plant(target, std::vector<std::byte>(length, std::byte{0x66}));
+  const core::Completion done = move(source, RemoteMemory{2, 0, 12, length});
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.error->cause, Cause::rdma_remote_access_error);
+  EXPECT_EQ(inspect(target), std::vector<std::byte>(length, std::byte{0x66}));
+  EXPECT_FALSE(move(source, remote).error.has_value()) << "the first connection goes on";
+}
+
+TEST_F(Ended, OffersThatContradictThemselvesAreRefused) {
+  RdmaExport bad = last_offer;
+  bad.id = 13;
+  bad.keys.pop_back();
+  EXPECT_FALSE(near->import_region(1, bad).ok()) << "a lane without key";
+  bad = last_offer;
+  bad.keys[0].length_bytes += 1;
+  EXPECT_FALSE(near->import_region(1, bad).ok()) << "lengths that differ";
+  bad = last_offer;
+  for (wire::RemoteKey& key : bad.keys) key.address = ~std::uint64_t{0} - 5;
+  EXPECT_FALSE(near->import_region(1, bad).ok()) << "addresses that wrap";
+}
+
+// --- every call fails once ---
+
+TEST(RdmaProvider, SurvivesTheFailureOfAnyCallOfVerbs) {
+  const Machine machine = RdmaRig::completed(two_adapters());
+  std::uint64_t failed = 0;
+  for (std::uint64_t nth = 1; nth < 400; ++nth) {
+    auto soft = SoftHost::create(machine, {.deterministic = true});
+    ASSERT_TRUE(soft.ok());
+    SoftHost& inner = **soft;
+    const auto faulty = system::FaultyHost::wrap(inner, {.fail_call = nth, .only = "verbs."});
+    auto contexts = system::CudaContexts::open(*faulty, machine);
+    ASSERT_TRUE(contexts.ok());
+    {
+      const auto context = (*contexts)->context(0);
+      const system::ContextGuard guard((*contexts)->table(), *context);
+      cuda::CUdeviceptr pointer = 0;
+      ASSERT_EQ((*contexts)->table().mem_alloc(&pointer, 2u << 20), cuda::success);
+      const GpuMemory memory{0, DevicePointer{pointer}, 2u << 20};
+      const GpuMemory source{0, DevicePointer{pointer}, 1u << 20};
+      const auto near = provider::make_rdma_provider(*faulty, contexts->get(), machine);
+      const auto far = provider::make_rdma_provider(*faulty, contexts->get(), machine);
+      const provider::RdmaConnectionOptions options{.near = RdmaRig::gpu(0),
+                                                    .silence_ns = 100'000'000};
+      const auto ours = near->open_connection(1, options);
+      const auto theirs = far->open_connection(1, options);
+      if (ours.ok() && theirs.ok() && far->establish(1, *ours).ok() &&
+          near->establish(1, *theirs).ok()) {
+        const auto offered = far->export_region(1, 1, {memory, AllocationKind::device},
+                                                RdmaAccess::read_write, Policy::direct_preferred);
+        if (offered.ok() && near->import_region(1, *offered).ok()) {
+          near->prepare(1, {source, AllocationKind::device});
+          core::Operation operation;
+          operation.id = 1;
+          operation.segment.source = source;
+          operation.segment.target = RemoteMemory{1, 1u << 20, 1, 1u << 20};
+          operation.segment.length_bytes = 1u << 20;
+          inner.bus().plant(End::of(source.address), pattern(1u << 20, nth));
+          near->submit(std::span(&operation, 1));
+          core::Completion completion;
+          ASSERT_TRUE(
+              faulty->workers().wait([&] { return near->poll(std::span(&completion, 1)) == 1; },
+                                     inner.clock().now_ns() + rdma_patience_ns))
+              << "call " << nth << " (" << faulty->failed_call() << ") hangs";
+          if (!completion.error.has_value()) {
+            std::vector<std::byte> seen(1u << 20);
+            inner.bus().inspect(End::of(DevicePointer{pointer + (1u << 20)}), seen);
+            EXPECT_EQ(seen, pattern(1u << 20, nth))
+                << "call " << nth << " (" << faulty->failed_call() << ") lies";
+          }
+        }
+      }
+    }
+    EXPECT_EQ(inner.bus().bar1_used_bytes(0), 0u)
+        << "call " << nth << " (" << faulty->failed_call() << ") leaks";
+    if (faulty->failed_call().empty()) break;
+    failed = nth;
+  }
+  EXPECT_GT(failed, 60u);
+  EXPECT_LT(failed, 399u) << "the last call was not reached";
+}
+
+}  // namespace
+}  // namespace nobounce::fabric
