@@ -69,8 +69,14 @@ struct PeerFacts {
   std::optional<PeerStatus> write;
 };
 
+/// Facts about the whole host that concern adapters.
+struct RdmaHostFacts {
+  Fact verbs_library;  ///< libibverbs could be loaded
+};
+
 struct HostFacts {
   StorageHostFacts storage;
+  RdmaHostFacts rdma;
   std::vector<GpuFacts> gpus;
   std::vector<PeerFacts> peers;  ///< pairs that nobody asked about are absent
 };

@@ -150,6 +150,15 @@ Fact read_counters(system::Files& files) {
   return Fact{std::nullopt, "the file does not say whether counters are on", source};
 }
 
+/// Loading it tells nothing of adapters: a machine may have the library and none of them.
+Fact read_libibverbs(system::Host& host) {
+  const auto table = host.verbs();
+  if (table.ok()) return Fact{true, "libibverbs is loaded", "dlopen"};
+  const bool absent = table.error().cause != Cause::rdma_no_rdma_device;
+  return Fact{absent ? std::optional<bool>(false) : std::nullopt, to_string(table.error()),
+              "dlopen"};
+}
+
 TextFact read_iommu(const Machine& machine) {
   TextFact fact;
   fact.source = "/sys/bus/pci/devices/*/iommu_group/type";
@@ -170,6 +179,7 @@ core::HostFacts read_host_facts(system::Host& host, const Machine& machine, bool
   storage.compat_forced = read_compat_forced(host);
   storage.nvidia_fs_counters_enabled = read_counters(host.files());
   storage.iommu = read_iommu(machine);
+  facts.rdma.verbs_library = read_libibverbs(host);
   facts.gpus = read_gpu_facts(host, machine, may_ask_cuda);
   return facts;
 }

@@ -1,9 +1,11 @@
 // Candidates for a transfer: what each provider and the judge have to say of it.
 #include "session/candidates.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "judge/rdma.hpp"
 #include "judge/storage.hpp"
 #include "session/peer_connection.hpp"
 #include "session/remotes.hpp"
@@ -86,15 +88,49 @@ Candidate peer_candidate(SessionState& state, const GpuMemory& source, const Gpu
   return candidate;
 }
 
+namespace {
+
+/// What the judge has to say of the adapters that a connection uses and a GPU of this machine.
+void judge_adapters(SessionState& state, std::uint32_t peer, std::uint32_t gpu, AllocationKind kind,
+                    Candidate& candidate) {
+  std::vector<Finding> tried = std::move(candidate.assessment.findings);
+  candidate.assessment.findings.clear();
+  for (const std::uint32_t nic : state.providers.rdma->adapters(peer)) {
+    judge::RdmaJudgement judged = judge::judge_rdma(
+        {.machine = state.machine, .host = state.facts, .gpu = gpu, .nic = nic, .kind = kind});
+    candidate.assessment.usable = candidate.assessment.usable && judged.possible;
+    candidate.degraded = candidate.degraded || judged.degraded;
+    for (const Cause cause : judged.degraded_causes) {
+      std::vector<Cause>& causes = candidate.degraded_causes;
+      if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
+    }
+    judge::settle(candidate.assessment.findings, std::move(judged.findings));
+  }
+  judge::settle(candidate.assessment.findings, std::move(tried));
+}
+
+/// The region that holds a place, so that parts of it are registered once.
+core::RegionView region_of(SessionState& state, const Place& place) {
+  core::RegionView view{place, AllocationKind::host_pageable};
+  const auto* gpu = std::get_if<GpuMemory>(&place);
+  if (gpu == nullptr) return view;
+  const std::scoped_lock lock(state.regions_mutex);
+  const RegionEntry* region = find_region(state, *gpu);
+  view.kind = region == nullptr ? AllocationKind::unknown : region->kind;
+  if (region != nullptr) view.place = region->memory;
+  return view;
+}
+
+}  // namespace
+
 std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& remote,
                                        const Place& local, const Place& source,
                                        const Place& target) {
   PeerConnection* const peer = state.remotes->find(remote.peer);
   DeviceRef near{DeviceRef::Kind::host, 0};
-  core::RegionView view{local, AllocationKind::host_pageable};
+  const core::RegionView view = region_of(state, local);
   if (const auto* gpu = std::get_if<GpuMemory>(&local)) {
     near = {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
-    view.kind = kind_of(state, *gpu);
   }
   Candidate direct{.provider = ProviderKind::rdma, .carriage = Carriage::direct};
   if (peer == nullptr) return {direct};
@@ -104,7 +140,10 @@ std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& 
   }
   state.providers.rdma->prepare(remote.peer, view);
   direct = assessed(state, ProviderKind::rdma, Carriage::direct, source, target);
-  return {direct, assessed(state, ProviderKind::rdma, Carriage::staged, source, target)};
+  if (const auto* gpu = std::get_if<GpuMemory>(&local)) {
+    judge_adapters(state, remote.peer, gpu->gpu, view.kind, direct);
+  }
+  return {direct};
 }
 
 /// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.

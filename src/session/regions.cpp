@@ -105,6 +105,10 @@ RegionState::~RegionState() {
     }
     if (attached) session.providers.storage->detach(core::RegionView{place, kind});
     if (session.providers.peer != nullptr) session.providers.peer->detach({place, kind});
+  }
+  // Adapters know memory of both kinds.
+  if (session.providers.rdma != nullptr) session.providers.rdma->detach({place, kind});
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
     if (owns_gpu) free_gpu(session, *gpu);
   }
   if (owned_host.address != nullptr) {

@@ -201,14 +201,14 @@ int Mover::post_one(Connection& connection, Job& job, std::size_t lane, std::uin
   if (memory == nullptr || !memory->registered.usable() || import == connection.imports.end()) {
     return EFAULT;
   }
-  const Registration& registration = *memory->registered.by_lane[lane];
+  const std::shared_ptr<Registration>& registration = memory->registered.by_lane[lane];
   const wire::RemoteKey& key = import->second.keys[lane];
   const std::uint64_t inside =
       address_of(local_of(job.operation.segment)) - address_of(memory->region.place);
   verbs::ibv_sge piece{};
-  piece.addr = registration.address() + inside + job.next_bytes;
+  piece.addr = registration->address() + inside + job.next_bytes;
   piece.length = static_cast<std::uint32_t>(length);
-  piece.lkey = registration.local_key();
+  piece.lkey = registration->local_key();
   verbs::ibv_send_wr request{};
   request.wr_id = next_request_++;
   request.sg_list = &piece;
@@ -219,7 +219,7 @@ int Mover::post_one(Connection& connection, Job& job, std::size_t lane, std::uin
   request.wr.rdma.rkey = key.key;
   const int code = connection.lanes[lane].pair->post(request);
   if (code != verbs::success) return code;
-  asked_[request.wr_id] = {job.operation.id, length, lane};
+  asked_[request.wr_id] = {job.operation.id, length, lane, registration};
   ++connection.lanes[lane].in_flight;
   ++job.in_flight;
   job.next_bytes += length;

@@ -65,6 +65,7 @@ class Mover {
     core::OperationId job = 0;
     std::uint64_t length_bytes = 0;
     std::size_t lane = 0;
+    std::shared_ptr<Registration> memory;  ///< may have been replaced meanwhile
   };
 
   [[nodiscard]] std::optional<Error> why_not(const core::Operation& operation,

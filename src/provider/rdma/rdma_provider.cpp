@@ -324,6 +324,7 @@ Assessment OneSidedProvider::assess(const Segment& segment) {
   const auto* source = std::get_if<RemoteMemory>(&segment.source);
   const RemoteMemory* remote = target != nullptr ? target : source;
   if (remote == nullptr || (target != nullptr && source != nullptr)) return assessment;
+  if (segment.expected != Carriage::direct) return assessment;  // others stage
   const Place& local = target != nullptr ? segment.source : segment.target;
   const std::lock_guard lock(mutex_);
   const auto found = connections_.find(remote->peer);
