@@ -49,7 +49,8 @@ std::uint64_t SoftBus::watch_word(const End& source) const {
   const auto memory = memory_at(source, sizeof(std::uint64_t));
   std::uint64_t value = 0;
   if (memory) {
-    copy(reinterpret_cast<std::byte*>(&value), memory->pointer, sizeof value, false);
+    copy_words(reinterpret_cast<std::byte*>(&value), memory->pointer, sizeof value,
+               WordsOf::source);
   }
   return value;
 }
