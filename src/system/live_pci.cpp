@@ -34,14 +34,14 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
 }
 
 /// Closes what is left open.
-class Descriptor {
+class VfioDescriptor {
  public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  ~Descriptor() {
+  explicit VfioDescriptor(int value = -1) : value_(value) {}
+  ~VfioDescriptor() {
     if (value_ >= 0) ::close(value_);
   }
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  VfioDescriptor(VfioDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  VfioDescriptor& operator=(VfioDescriptor&& other) noexcept {
     std::swap(value_, other.value_);
     return *this;
   }
@@ -57,7 +57,7 @@ class Container {
  public:
   static Result<std::shared_ptr<Container>> open() {
     auto made = std::make_shared<Container>();
-    made->descriptor_ = Descriptor(::open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC));
+    made->descriptor_ = VfioDescriptor(::open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC));
     if (!made->descriptor_.valid()) {
       Error error = os_error(errno, "open /dev/vfio/vfio", Cause::nvme_not_vfio);
       error.remedy = "sudo modprobe vfio-pci, and run as root or give this user /dev/vfio";
@@ -123,7 +123,7 @@ class Container {
     return last_iova - at >= length_bytes ? at : 0;
   }
 
-  Descriptor descriptor_;
+  VfioDescriptor descriptor_;
   bool typed_ = false;
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> mapped_;  ///< iova -> length
@@ -137,8 +137,8 @@ struct Region {
 
 class LiveFunction final : public PciFunction {
  public:
-  LiveFunction(std::string bdf, std::shared_ptr<Container> container, Descriptor group,
-               Descriptor device)
+  LiveFunction(std::string bdf, std::shared_ptr<Container> container, VfioDescriptor group,
+               VfioDescriptor device)
       : bdf_(std::move(bdf)),
         container_(std::move(container)),
         group_(std::move(group)),
@@ -184,8 +184,8 @@ class LiveFunction final : public PciFunction {
 
   const std::string bdf_;
   std::shared_ptr<Container> container_;
-  Descriptor group_;
-  Descriptor device_;
+  VfioDescriptor group_;
+  VfioDescriptor device_;
   std::array<Region, bars> regions_{};
   Region config_;
   std::map<std::byte*, DmaBuffer> buffers_;
@@ -395,7 +395,7 @@ Result<std::unique_ptr<PciFunction>> LivePci::open(std::string_view bdf) {
     if (!made.ok()) return std::move(made).error();
     container = std::move(*made);
   }
-  Descriptor group(::open(("/dev/vfio/" + group_name).c_str(), O_RDWR | O_CLOEXEC));
+  VfioDescriptor group(::open(("/dev/vfio/" + group_name).c_str(), O_RDWR | O_CLOEXEC));
   if (!group.valid()) {
     Error error = os_error(errno, "open /dev/vfio/" + group_name, Cause::nvme_not_vfio);
     error.remedy = "run as root, or give this user the group's file";
@@ -412,7 +412,7 @@ Result<std::unique_ptr<PciFunction>> LivePci::open(std::string_view bdf) {
     return error;
   }
   if (Status joined = container->join(group.get()); !joined.ok()) return joined.error();
-  Descriptor device(::ioctl(group.get(), VFIO_GROUP_GET_DEVICE_FD, name.c_str()));
+  VfioDescriptor device(::ioctl(group.get(), VFIO_GROUP_GET_DEVICE_FD, name.c_str()));
   if (!device.valid()) return os_error(errno, attempted);
   auto function =
       std::make_unique<LiveFunction>(name, container, std::move(group), std::move(device));
