@@ -11,9 +11,11 @@ int main(int argc, char** argv) {
   const std::string command = words.empty() ? "" : words[0];
   if (command == "copy") return copy(words);
   if (command == "peer") return peer(words);
+  if (command == "async") return async_reads(words);
   if (command == "ledger-cost") return ledger_cost(words);
   return failed(
       "nobounce_gpu_bench copy [--folder DIR] [--file FILE] [--bytes N] [--sweep yes]\n"
       "nobounce_gpu_bench peer [--bytes N]\n"
+      "nobounce_gpu_bench async [--folder DIR] [--bytes N]\n"
       "nobounce_gpu_bench ledger-cost");
 }

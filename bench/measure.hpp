@@ -73,6 +73,7 @@ inline int print(core::JsonObject result) {
 
 int copy(const std::vector<std::string>& words);
 int peer(const std::vector<std::string>& words);
+int async_reads(const std::vector<std::string>& words);
 int ledger_cost(const std::vector<std::string>& words);
 
 }  // namespace nobounce::bench

@@ -8,11 +8,7 @@
 #include <utility>
 
 namespace nobounce::preconditions {
-namespace {
 
-using core::Fact;
-
-/// 00000000:01:00.0, 0000:01:00.0 and upper case are one address.
 std::string canonical_bdf(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
@@ -21,6 +17,10 @@ std::string canonical_bdf(std::string text) {
     text.erase(0, 1);
   return text;
 }
+
+namespace {
+
+using core::Fact;
 
 /// By bus address: CUDA numbers devices in its own order and shows only those it may.
 std::map<std::string, Fact> ask_cuda(system::Cuda& cuda) {

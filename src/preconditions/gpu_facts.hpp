@@ -1,6 +1,7 @@
 // Facts about each GPU of a machine, from CUDA attributes and NVML.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <nobounce/machine.hpp>
@@ -8,6 +9,9 @@
 #include "system/host.hpp"
 
 namespace nobounce::preconditions {
+
+/// 00000000:01:00.0, 0000:01:00.0 and upper case are one address.
+[[nodiscard]] std::string canonical_bdf(std::string text);
 
 /// One entry per GPU of the machine. CUDA is asked only where the caller has initialised it.
 [[nodiscard]] std::vector<core::GpuFacts> read_gpu_facts(system::Host& host, const Machine& machine,

@@ -98,6 +98,7 @@ Catalogue all_sequences() {
   add_cuda_pointers(all);
   add_cuda_copies(all);
   add_cuda_streams(all);
+  add_cuda_stream_words(all);
   add_cuda_peers(all);
   add_cuda_kinds(all);
   add_cuda_virtual(all);

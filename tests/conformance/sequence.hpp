@@ -104,6 +104,7 @@ void add_cuda_host_memory(Catalogue& all);
 void add_cuda_pointers(Catalogue& all);
 void add_cuda_copies(Catalogue& all);
 void add_cuda_streams(Catalogue& all);
+void add_cuda_stream_words(Catalogue& all);
 void add_cuda_peers(Catalogue& all);
 void add_cuda_kinds(Catalogue& all);
 void add_cuda_virtual(Catalogue& all);
