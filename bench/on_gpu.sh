@@ -7,13 +7,13 @@
 # Results go to $OUT (default ./on-gpu-results): summary.txt, conformance-live.json, and cases.tar.gz
 # with one JSON per case, each with its exact command, named as bench/results names them. A step that fails or hangs costs itself alone.
 # NOBOUNCE_BUDGET_S (default 470) bounds the whole; NOBOUNCE_STEPS names the steps to run
-# (facts conformance device check copy bench loaders peer), default all.
+# (facts conformance device async check copy bench loaders peer), default all.
 set -u
 kit=$(cd "${1:?usage: bench/on_gpu.sh KIT}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$PWD/on-gpu-results}
 budget=${NOBOUNCE_BUDGET_S:-470}
-steps=" ${NOBOUNCE_STEPS:-facts conformance device check copy bench loaders peer} "
+steps=" ${NOBOUNCE_STEPS:-facts conformance device async check copy bench loaders peer} "
 mkdir -p "$out"
 work=$(mktemp -d "${NOBOUNCE_WORK:-/var/tmp}/nobounce-gpu-XXXXXX" || mktemp -d)
 cases=$work/cases
@@ -72,7 +72,14 @@ if wanted conformance; then
   run conformance_unconfirmed 20 -- "$conformance" --unconfirmed "$files/live.json" "$files/soft.json" --explained "$kit/explained.txt"
 fi
 if wanted device; then
-  run device_tests 180 -- "$kit/device_tests" --gtest_brief=0 --gtest_color=no
+  run device_tests 180 -- "$kit/device_tests" --gtest_filter='-Litmus.*:AsyncOnGpu.*' --gtest_brief=0 --gtest_color=no
+fi
+if wanted async; then
+  run async_tests 170 -- "$kit/device_tests" --gtest_filter='Litmus.*:AsyncOnGpu.*' --gtest_brief=0 --gtest_color=no
+  run async_conformance 60 -- "$conformance" --live --only words. --folder "$files/conformance" --out "$files/words.json"
+  [ -f "$files/words.json" ] && cp "$files/words.json" "$out/words-live.json"
+  run async_reads 120 -- "$kit/nobounce_gpu_bench" async --folder /dev/shm
+  run async_prove 60 --exit 0,3,4 -- "$nobounce" prove --async --json
 fi
 if wanted check; then
   run check 20 --exit 0,3,4 -- "$nobounce" check --json

@@ -81,6 +81,8 @@ CLI::App* add_check(CLI::App& app, CheckArguments& check) {
       ->type_name("A,B")
       ->allow_extra_args(false);
   command->add_flag("--all", check.all, "show what is met, too, and every pair of GPUs");
+  command->add_flag("--async", check.async,
+                    "also judge transfers that a stream or a kernel orders");
   return command;
 }
 
@@ -101,6 +103,7 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
                    "three or more sizes to move; otherwise 8MiB,16MiB,32MiB, live from 64MiB on")
       ->type_name("SIZES");
   command->add_flag("--force", prove.force, "run rows in full although preconditions are unmet");
+  command->add_flag("--async", prove.async, "also prove reads that a stream and a kernel order");
   command->add_option("--save", prove.save, "write the proof to this file as JSON")
       ->type_name("FILE");
   command->add_option("--against", prove.against, "say what changed since this saved proof")

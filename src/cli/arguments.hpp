@@ -28,6 +28,7 @@ struct CheckArguments {
   std::vector<std::string> gpus;
   std::vector<std::string> pairs;  ///< `gpu:0,gpu:1`, `drive:nvme0n1,gpu:0`
   bool all = false;                ///< findings that are met, too
+  bool async = false;              ///< what streams and kernels may order, too
 };
 
 /// How to get along with another process.
@@ -56,6 +57,7 @@ struct ProveArguments {
   std::string path;                ///< scratch directory of storage rows; empty: the temporary one
   std::vector<std::uint64_t> volumes_bytes;  ///< empty: by the kind of host
   bool force = false;
+  bool async = false;  ///< rows that a stream and a kernel order, too
   std::string save;
   std::string against;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <nobounce/session.hpp>
+#include "cli/async_rows.hpp"
 #include "cli/check_rows.hpp"
 #include "cli/commands.hpp"
 #include "cli/pair_argument.hpp"
@@ -210,6 +211,12 @@ Attempt<std::vector<report::CheckRow>> all_rows(Session& session, system::Host& 
         if (auto* problem = std::get_if<Problem>(&row)) return std::move(*problem);
         rows.push_back(std::get<report::CheckRow>(std::move(row)));
       }
+    }
+  }
+  if (arguments.async) {
+    for (const std::uint32_t gpu : std::get<std::vector<std::uint32_t>>(gpus)) {
+      for (report::CheckRow& row : async_check_rows(session, host, gpu))
+        rows.push_back(std::move(row));
     }
   }
   if (!arguments.paths.empty()) return rows;  // a path is no matter of two GPUs

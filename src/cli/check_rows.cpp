@@ -88,6 +88,19 @@ report::CheckRow peer_row(const std::string& source, const std::string& target,
   return concluded(std::move(row), std::move(findings), std::move(degraded_causes));
 }
 
+report::CheckRow async_row(const std::string& issuer, const std::string& gpu,
+                           std::vector<Finding> findings, std::vector<Cause> degraded_causes) {
+  report::CheckRow row;
+  row.member = Member::async;
+  row.source = issuer;
+  row.target = gpu;
+  row.direction = "order";
+  row = concluded(std::move(row), std::move(findings), std::move(degraded_causes));
+  // What cannot be ordered is not staged instead: it is refused.
+  if (row.state == FindingState::unmet) row.verdict = Verdict::impossible;
+  return row;
+}
+
 report::CheckRow no_gpu_row() {
   report::CheckRow row;
   row.member = Member::storage;

@@ -33,6 +33,11 @@ struct StorageRowSubject {
                                         std::vector<Finding> findings,
                                         std::vector<Cause> degraded_causes);
 
+/// The same for what a stream or a kernel of a GPU orders.
+[[nodiscard]] report::CheckRow async_row(const std::string& issuer, const std::string& gpu,
+                                         std::vector<Finding> findings,
+                                         std::vector<Cause> degraded_causes);
+
 /// The one row of a machine without any GPU: `impossible`.
 [[nodiscard]] report::CheckRow no_gpu_row();
 

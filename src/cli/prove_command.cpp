@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <nobounce/session.hpp>
+#include "cli/async_rows.hpp"
 #include "cli/commands.hpp"
 #include "cli/pair_argument.hpp"
 #include "cli/progress.hpp"
@@ -139,6 +140,11 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
         "row " + std::to_string(i + 1) + " of " + std::to_string(subjects.size()) + " ", 0);
     progress.show_phase(label_of(subjects[i]));
     proof.rows.push_back(proof::prove_row(*session, host, witnesses, subjects[i], options));
+    // Ordered by a stream and by a kernel, of the same pair.
+    if (arguments.async && subjects[i].member == Member::storage && !subjects[i].writing) {
+      for (ProofRow& row : prove_async_rows(*session, host, witnesses, subjects[i], options))
+        proof.rows.push_back(std::move(row));
+    }
     if (const int number = interrupts.signal(); number != 0) {
       return Problem{Error{.origin = ErrorOrigin::session,
                            .attempted = "prove how bytes travel",

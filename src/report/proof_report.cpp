@@ -124,6 +124,16 @@ std::string links_text(const PhysicalLayer& physical) {
   return text;
 }
 
+/// What ordering and posting took, of rows that counted it.
+std::string cost_text(const PhysicalLayer& physical) {
+  std::string text;
+  for (const char* witness : {"system_calls", "wake_ups"}) {
+    const WitnessSlope* slope = physical.of(witness);
+    if (slope != nullptr) text += (text.empty() ? "" : ", ") + slope->detail;
+  }
+  return text;
+}
+
 struct ProofColumns {
   std::size_t pair = 4;
   std::size_t verdict = 7;
@@ -147,6 +157,11 @@ std::string row_text(const ProofRow& row, const ProofColumns& columns, std::set<
            slope_text(row.physical.control_host_dram_bytes));
   if (const std::string links = links_text(row.physical); !links.empty())
     text += paragraph("links", links);
+  if (row.issuer != Issuer::host)
+    text += paragraph("ordered", fmt::format("by a {}, posted by {}", to_string(row.issuer),
+                                             to_string(row.poster)));
+  if (const std::string cost = cost_text(row.physical); !cost.empty())
+    text += paragraph("cost", cost);
   text += causes_text(row, explained, style);
   for (const std::string& missing : row.missing) text += paragraph("missing", missing);
   if (!row.benefit.bottleneck.empty()) text += paragraph("helps?", benefit_text(row.benefit));

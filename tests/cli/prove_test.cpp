@@ -69,6 +69,49 @@ TEST_F(Prove, PrintsATableThatSaysWhatItRestsOn) {
   EXPECT_FALSE(holds(ran.out, "CONTRADICTION")) << ran.out;
 }
 
+TEST_F(Prove, ShowsWhatAStreamAndAKernelOrderBesideTheHost) {
+  const Ran ran = prove({"--async", "--pair", "drive:nvme0n1,gpu:0", "--json"});
+  EXPECT_EQ(ran.exit_code, 3) << ran.out << ran.err;
+  const core::Json document = document_of(ran);
+  EXPECT_EQ(schema_violations(document), "");
+  ASSERT_EQ(row_count(document), 3U);
+  EXPECT_EQ(text_at(document, "/rows/0/verdict"), "direct");
+  for (const auto& [row, issuer, carriage] :
+       {std::tuple{"/rows/1", "stream", "direct"}, std::tuple{"/rows/2", "kernel", "staged"}}) {
+    const std::string at = row;
+    EXPECT_EQ(text_at(document, at + "/member"), "async");
+    EXPECT_EQ(text_at(document, at + "/issuer"), issuer);
+    EXPECT_EQ(text_at(document, at + "/poster"), "cpu_proxy");
+    EXPECT_EQ(text_at(document, at + "/verdict"), "degraded");
+    EXPECT_EQ(text_at(document, at + "/causes/0"), "async.cpu_proxy");
+    EXPECT_GT(number_at(document, at + "/runtime/bytes/" + carriage), 0U);
+    EXPECT_TRUE(*core::resolve_pointer(document, at + "/runtime/data_verified")->as_bool());
+  }
+  const Ran text = prove({"--async", "--pair", "drive:nvme0n1,gpu:0"});
+  EXPECT_TRUE(holds(text.out, "by a kernel, posted by cpu_proxy")) << text.out;
+  EXPECT_TRUE(holds(text.out, "1.00 system calls per operation")) << text.out;
+}
+
+TEST_F(Prove, AStreamMayWaitForWhatIsStaged) {
+  // No third device writes: what is staged by the copy engine can be waited for all the same.
+  const Ran ran = prove(
+      {"--async", "--pair", "drive:nvme0n1,gpu:0", "--json", "--set", "/modules/nvidia_fs=false"});
+  const core::Json document = document_of(ran);
+  ASSERT_EQ(row_count(document), 3U);
+  EXPECT_EQ(text_at(document, "/rows/1/verdict"), "degraded");
+  EXPECT_GT(number_at(document, "/rows/1/runtime/bytes/staged"), 0U);
+}
+
+TEST_F(Prove, ChecksWhatStreamsAndKernelsNeed) {
+  const Ran ran =
+      run({"check", "--machine", "soft:workstation", "--async", "--gpu", "0", "--json"});
+  EXPECT_EQ(ran.exit_code, 3) << ran.out << ran.err;
+  const core::Json document = document_of(ran);
+  EXPECT_EQ(schema_violations(document), "");
+  EXPECT_TRUE(holds(ran.out, "async.cpu_proxy"));
+  EXPECT_TRUE(holds(ran.out, "async.stream_memory_ops_unavailable"));
+}
+
 TEST_F(Prove, CallsRedirectedAndForwardedTrafficDegraded) {
   const Ran ran = prove({"--pair", "gpu:0,gpu:1", "--json", "--set", "/switches/0/acs=redirect",
                          "--set", "/host_bridges/0/peer_forwarding=allowed"});

@@ -1,0 +1,139 @@
+// Runs a stream and a kernel for the rows of member async.
+#include "cli/async_rows.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <nobounce/async.hpp>
+#include "async/own_stream.hpp"
+#include "async/page_reader.hpp"
+#include "cli/check_rows.hpp"
+#include "judge/async.hpp"
+#include "preconditions/read_async_facts.hpp"
+#include "proof/ordered_row.hpp"
+
+namespace nobounce::cli {
+
+namespace {
+
+constexpr std::uint32_t blocks = 64;
+constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t patience_ns = 60'000'000'000;
+
+core::AsyncFacts facts_of(Session& session, system::Host& host, std::uint32_t gpu) {
+  return preconditions::read_async_facts(host, session.machine(), gpu, host.cuda().ok());
+}
+
+class StreamRun final : public proof::OrderedRun {
+ public:
+  StreamRun(Session& session, system::Host& host, std::uint32_t gpu)
+      : session_(session), host_(host), gpu_(gpu) {}
+  Issuer issuer() const override { return Issuer::stream; }
+  std::vector<Finding> findings() override {
+    return judge::judge_stream_order(facts_of(session_, host_, gpu_));
+  }
+  Result<proof::OrderedResult> run(const Place& source, const Place& target,
+                                   std::uint64_t) override {
+    if (!streams_.has_value()) {
+      Result<Streams> streams = Streams::open(session_);
+      if (!streams.ok()) return std::move(streams).error();
+      Result<async::OwnStream> stream = async::OwnStream::make(session_, gpu_);
+      if (!stream.ok()) return std::move(stream).error();
+      streams_.emplace(std::move(*streams));
+      stream_.emplace(std::move(*stream));
+    }
+    Result<StreamTransfer> transfer = streams_->enqueue(stream_->handle(), source, target);
+    if (!transfer.ok()) return std::move(transfer).error();
+    std::optional<Outcome> outcome = transfer->wait(patience_ns);
+    if (!outcome.has_value()) {
+      return Error{.origin = ErrorOrigin::session,
+                   .attempted = "order a transfer on a stream",
+                   .cause = Cause::session_deadline_passed,
+                   .detail = "the stream has not come to it"};
+    }
+    return proof::OrderedResult{.outcome = std::move(*outcome), .seen_by_issuer = std::nullopt};
+  }
+
+ private:
+  Session& session_;
+  system::Host& host_;
+  const std::uint32_t gpu_;
+  std::optional<async::OwnStream> stream_;
+  std::optional<Streams> streams_;  ///< goes first
+};
+
+class KernelRun final : public proof::OrderedRun {
+ public:
+  KernelRun(Session& session, system::Host& host, std::uint32_t gpu)
+      : session_(session), host_(host), gpu_(gpu) {}
+  Issuer issuer() const override { return Issuer::kernel; }
+  std::vector<Finding> findings() override {
+    return judge::judge_kernel_order(facts_of(session_, host_, gpu_));
+  }
+  Result<proof::OrderedResult> run(const Place& source, const Place& target,
+                                   std::uint64_t seed) override {
+    if (!reader_.has_value()) {  // before any queue is open
+      Result<async::PageReader> reader = async::PageReader::load(session_, gpu_, blocks);
+      if (!reader.ok()) return std::move(reader).error();
+      reader_.emplace(std::move(*reader));
+    }
+    Result<KernelQueue> queue =
+        KernelQueue::open(session_, source, {.gpu = gpu_, .tokens = blocks});
+    if (!queue.ok()) return std::move(queue).error();
+    async::PageReads wanted;
+    wanted.blocks = blocks;
+    wanted.reads = static_cast<std::uint32_t>(length_bytes(source) / page_bytes / blocks);
+    wanted.file_bytes = length_bytes(source);
+    wanted.seed = seed;
+    wanted.in_order = true;
+    wanted.target = std::get<GpuMemory>(target).address;
+    wanted.timeout_ns = patience_ns;
+    Result<async::PageReadsResult> result = reader_->run(*queue, wanted);
+    if (!result.ok()) return std::move(result).error();
+    const KernelQueueCounts counts = queue->counts();
+    return proof::OrderedResult{.outcome = queue->close(),
+                                .seen_by_issuer = result->sum.wrong == 0 && result->sum.failed == 0,
+                                .operations = counts.requests,
+                                .counted = true,
+                                .system_calls = counts.system_calls,
+                                .wake_ups = counts.wake_ups};
+  }
+
+ private:
+  Session& session_;
+  system::Host& host_;
+  const std::uint32_t gpu_;
+  std::optional<async::PageReader> reader_;
+};
+
+}  // namespace
+
+std::vector<report::CheckRow> async_check_rows(Session& session, system::Host& host,
+                                               std::uint32_t gpu) {
+  const core::AsyncFacts facts = facts_of(session, host, gpu);
+  const std::string name = "gpu:" + std::to_string(gpu);
+  // Whoever orders, a CPU thread tells the devices: better than nothing, and no direct path.
+  return {async_row("stream", name, judge::judge_stream_order(facts), {Cause::async_cpu_proxy}),
+          async_row("kernel", name, judge::judge_kernel_order(facts), {Cause::async_cpu_proxy})};
+}
+
+std::vector<ProofRow> prove_async_rows(Session& session, system::Host& host,
+                                       evidence::Witnesses& witnesses,
+                                       const proof::Subject& subject,
+                                       const proof::ProveOptions& options) {
+  proof::ProveOptions own = options;
+  // Whole rounds of all blocks.
+  const std::uint64_t round = blocks * page_bytes;
+  const std::uint64_t unit = host.kind() == HostKind::live ? 64 * round : 4 * round;
+  own.volumes_bytes = {unit, 2 * unit, 4 * unit};
+  std::vector<ProofRow> rows;
+  StreamRun stream(session, host, subject.target_gpu);
+  rows.push_back(proof::prove_ordered_row(session, host, witnesses, subject, own, stream));
+  KernelRun kernel(session, host, subject.target_gpu);
+  rows.push_back(proof::prove_ordered_row(session, host, witnesses, subject, own, kernel));
+  return rows;
+}
+
+}  // namespace nobounce::cli
