@@ -185,7 +185,7 @@ void transfer_fields(Bytes& bytes, Value& value) {
   } else {
     enum_field(bytes, value.state, TransferState::cancelled);
     enum_field(bytes, value.policy, Policy::staged_only);
-    enum_field(bytes, value.link, Link::c2c);
+    enum_field(bytes, value.link, nobounce::Link::c2c);
     field(bytes, value.requested_bytes);
     field(bytes, value.elapsed_ns);
     for (auto& by : value.bytes.by) field(bytes, by);
