@@ -318,6 +318,7 @@ Outcome KernelQueueState::outcome(const Status& drained) {
 }
 
 Outcome KernelQueueState::close(std::uint64_t timeout_ns) {
+  if (ended_.has_value()) return *ended_;
   closed = true;
   stopping_.store(true, std::memory_order_relaxed);
   if (words_.address != nullptr && !(watch_ != nullptr && watch_->stalled()))
@@ -328,10 +329,10 @@ Outcome KernelQueueState::close(std::uint64_t timeout_ns) {
     empty = drain(session_.host.clock().now_ns() + std::max<std::uint64_t>(timeout_ns, 1));
   if (!empty.ok()) set_state(device::State::failed, device::code_stopped);
   stop_workers();
-  Outcome result = outcome(empty);
+  ended_ = outcome(empty);
   // Where a claimed slot is still open, a kernel may be about to fill it: the memory stays then.
   if (empty.ok()) free_memory();
-  return result;
+  return *ended_;
 }
 
 }  // namespace nobounce::async

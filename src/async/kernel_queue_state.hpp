@@ -76,6 +76,7 @@ struct KernelQueueState {
   std::vector<system::WorkerId> workers_;
   std::atomic<bool> stopping_{false};
   std::uint64_t started_ns_ = 0;
+  std::optional<Outcome> ended_;  ///< what the first close answered
 };
 
 }  // namespace nobounce::async

@@ -74,6 +74,8 @@ Status StreamsState::open() {
     }
     abilities_.emplace(gpu, *abilities);
   }
+  if (abilities_.empty())
+    return refusal(Cause::machine_no_gpu, "no GPU is visible to this process");
   Result<system::HostBuffer> words =
       session_.host.memory().allocate_pinned(words_bytes, 0, system::MemoryUse::user);
   if (!words.ok()) return std::move(words).error();
@@ -253,6 +255,9 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
   if (Status marked = put(**lane, *order); !marked.ok()) {
     // Some mark may be there: its wait must not be in vain.
     write_word((*lane)->words.done(), order->sequence);
+    // It ends here, as one that never began.
+    order->transfer->cancel(Cause::session_cancelled);
+    order->transfer->begin();
     return marked.error();
   }
   (*lane)->orders.push_back(order);

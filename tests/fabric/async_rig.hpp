@@ -17,6 +17,7 @@ class AsyncCuda : public support::AroundCuda {
 
   std::map<int, int> attributes;  ///< answers instead of the inner driver's
   int flush_code = cuda::success;
+  int wait_code = cuda::success;  ///< of a stream's wait for a word, where it is no success
   std::atomic<int> flushes{0};
 
   CUresult device_get_attribute(int* value, int attribute, CUdevice device) override {
@@ -24,6 +25,11 @@ class AsyncCuda : public support::AroundCuda {
     if (found == attributes.end()) return inner_.device_get_attribute(value, attribute, device);
     *value = found->second;
     return cuda::success;
+  }
+  CUresult stream_wait_value64(CUstream stream, CUdeviceptr address, std::uint64_t value,
+                               unsigned flags) override {
+    if (wait_code != cuda::success) return wait_code;
+    return inner_.stream_wait_value64(stream, address, value, flags);
   }
   CUresult flush_gpu_direct_rdma_writes(int, int) override {
     ++flushes;

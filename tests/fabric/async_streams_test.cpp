@@ -259,6 +259,21 @@ TEST_P(StreamOrdered, NeedStreamMemoryOperations) {
   EXPECT_EQ(refused.error().cause, Cause::async_stream_memory_ops_unavailable);
 }
 
+TEST_P(StreamOrdered, AStreamThatTakesHalfOfItsMarksIsNotHeldUp) {
+  build(machine_with("workstation"));
+  rig_->driver->wait_code = cuda::error_not_supported;
+  const auto refused = enqueue();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().cause, Cause::async_stream_memory_ops_unavailable);
+  rig_->driver->wait_code = cuda::success;
+  auto transfer = enqueue();
+  ASSERT_TRUE(transfer.ok());
+  EXPECT_EQ(transfer->sequence(), 2u);
+  EXPECT_TRUE(transfer->wait(patience_ns)->ok());
+  EXPECT_TRUE(rig_->ends(stream_));
+  EXPECT_TRUE(arrived());
+}
+
 TEST_P(StreamOrdered, ClosingLetsStreamsThatAreNotThereYetPassBy) {
   build(machine_with("workstation"));
   rig_->close_gate(stream_);
