@@ -10,6 +10,7 @@ namespace nobounce::device {
 /// Payload and flag in pinned host memory, a cache line apart.
 struct PassingJob {
   static constexpr std::uint32_t words = 64;
+  static constexpr std::uint64_t give_up = ~std::uint64_t{0};  ///< ends the kernel, as any turn
   enum Mode : std::uint32_t {
     released = 0,       ///< one thread stores the payload and releases the flag
     relaxed = 1,        ///< it releases nothing: what that shows is reported, not asserted

@@ -9,6 +9,16 @@ __device__ std::uint64_t* word_at(std::uint64_t address, std::uint32_t index = 0
   return reinterpret_cast<std::uint64_t*>(address) + index;
 }
 
+/// Waits for a round, or for the word that ends the test; false then.
+__device__ bool await_round(const NativePlatform& platform, std::uint64_t word,
+                            std::uint64_t round) {
+  while (true) {
+    const std::uint64_t seen = platform.load<Order::acquire, Scope::system>(word_at(word));
+    if (seen == round) return true;
+    if (seen == PassingJob::give_up) return false;
+  }
+}
+
 }  // namespace
 
 /// GPU to CPU: whoever sees the flag sees the payload.
@@ -30,8 +40,7 @@ extern "C" __global__ void litmus_to_host(PassingJob job) {
       } else {
         platform.store<Order::release, Scope::system>(word_at(job.flag), round);
       }
-      while (platform.load<Order::acquire, Scope::system>(word_at(job.answer)) != round) {
-      }
+      if (!await_round(platform, job.answer, round)) return;
     }
     __syncthreads();
   }
@@ -44,8 +53,7 @@ extern "C" __global__ void litmus_from_host(PassingJob job) {
   if (threadIdx.x == 0) stale = 0;
   for (std::uint64_t round = 1; round <= job.rounds; ++round) {
     if (threadIdx.x == 0) {
-      while (platform.load<Order::acquire, Scope::system>(word_at(job.flag)) != round) {
-      }
+      if (!await_round(platform, job.flag, round)) return;
     }
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < PassingJob::words; i += blockDim.x) {
