@@ -75,10 +75,10 @@ if wanted device; then
   run device_tests 180 -- "$kit/device_tests" --gtest_filter='-Litmus.*:AsyncOnGpu.*' --gtest_brief=0 --gtest_color=no
 fi
 if wanted async; then
+  run async_reads 150 -- "$kit/nobounce_gpu_bench" async --folder /dev/shm
   run async_tests 170 -- "$kit/device_tests" --gtest_filter='Litmus.*:AsyncOnGpu.*' --gtest_brief=0 --gtest_color=no
-  run async_conformance 60 -- "$conformance" --live --only words. --folder "$files/conformance" --out "$files/words.json"
+  run async_conformance 90 -- "$conformance" --live --only words. --folder "$files/conformance" --out "$files/words.json"
   [ -f "$files/words.json" ] && cp "$files/words.json" "$out/words-live.json"
-  run async_reads 120 -- "$kit/nobounce_gpu_bench" async --folder /dev/shm
   run async_prove 60 --exit 0,3,4 -- "$nobounce" prove --async --json
 fi
 if wanted check; then
