@@ -12,8 +12,7 @@ namespace nobounce::fabric {
 
 namespace {
 
-using Producer = device::Producer<SoftQueuePlatform>;
-using device::Result;
+using SoftProducer = device::Producer<SoftQueuePlatform>;
 
 /// Every step is bounded: nothing here waits.
 class Block {
@@ -25,8 +24,8 @@ class Block {
   void step(Lane& lane) {
     if (done()) return;
     const SoftQueuePlatform platform(lane);
-    Producer producer(platform,
-                      job_->queues.queue<SoftQueuePlatform>(job_->queues.queue_of(index_)));
+    SoftProducer producer(platform,
+                          job_->queues.queue<SoftQueuePlatform>(job_->queues.queue_of(index_)));
     const device::Request request = core::request_of_read(*job_, index_, read_);
     if (!claimed_) {
       ticket_ = producer.tickets().claim();
@@ -34,25 +33,26 @@ class Block {
     }
     if (!asked_) {
       if (!producer.tickets().is_free(ticket_)) {
-        if (producer.tickets().state() == device::State::failed) end(lane, Result::failed, 0);
+        if (producer.tickets().state() == device::State::failed)
+          end(lane, device::Result::failed, 0);
         return;
       }
       producer.fill(ticket_, request);
       asked_ = true;
     }
     std::uint16_t code = 0;
-    Result result = producer.poll(request.token, request.sequence, code);
-    if (result == Result::pending) {
+    device::Result result = producer.poll(request.token, request.sequence, code);
+    if (result == device::Result::pending) {
       if (producer.tickets().state() != device::State::failed) return;
-      result = Result::failed;
+      result = device::Result::failed;
     }
     end(lane, result, code);
   }
 
  private:
-  void end(Lane& lane, Result result, std::uint16_t code) {
+  void end(Lane& lane, device::Result result, std::uint16_t code) {
     core::note_end(*job_, read_, result, code, results_);
-    if (result == Result::ok) take(lane);
+    if (result == device::Result::ok) take(lane);
     claimed_ = false;
     asked_ = false;
     if (++read_ < job_->reads) return;
