@@ -139,7 +139,7 @@ Answers ask(const Catalogue& catalogue, const Arguments& arguments, const Machin
 int write_answers(const Answers& answers, const std::string& path) {
   std::size_t skipped = 0;
   std::size_t ended = 0;
-  for (const Answer& answer : answers.sequences) {
+  for (const conformance::Answer& answer : answers.sequences) {
     skipped += answer.skipped.empty() ? 0 : 1;
     if (!answer.lines.empty() && answer.lines.back().substr(0, 1) == "(") {
       ++ended;
@@ -192,7 +192,7 @@ int check(const Catalogue& catalogue, const Arguments& arguments) {
     }
   }
   int code = write_answers(first, arguments.out.empty() ? "/dev/null" : arguments.out);
-  for (const Answer& answer : first.sequences) {
+  for (const conformance::Answer& answer : first.sequences) {
     if (!answer.lines.empty() && answer.lines.back().substr(0, 1) == "(") code = 1;
   }
   for (const std::string& path : arguments.answers) {
