@@ -87,6 +87,16 @@ add_custom_command(
   COMMENT "Embedding src/async/kernels/*.ptx"
   VERBATIM)
 
+file(GLOB NOBOUNCE_CAUSE_PAGES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/causes/*.md")
+set(embedded_causes "${PROJECT_BINARY_DIR}/generated/embedded_causes.cpp")
+add_custom_command(
+  OUTPUT "${embedded_causes}"
+  COMMAND "${CMAKE_COMMAND}" "-DCAUSES=${PROJECT_SOURCE_DIR}/docs/causes" "-DOUTPUT=${embedded_causes}"
+          -P "${PROJECT_SOURCE_DIR}/cmake/embed_causes.cmake"
+  DEPENDS ${NOBOUNCE_CAUSE_PAGES} "${PROJECT_SOURCE_DIR}/cmake/embed_causes.cmake"
+  COMMENT "Embedding docs/causes/*.md"
+  VERBATIM)
+
 set(NOBOUNCE_LIBRARY_TARGETS "")
 foreach(module IN LISTS NOBOUNCE_MODULES)
   set(folder "${PROJECT_SOURCE_DIR}/src/${module}")
@@ -100,6 +110,10 @@ foreach(module IN LISTS NOBOUNCE_MODULES)
   if(module STREQUAL "async")
     list(APPEND sources "${embedded_kernels}")
     set_source_files_properties("${embedded_kernels}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(module STREQUAL "cli")
+    list(APPEND sources "${embedded_causes}")
+    set_source_files_properties("${embedded_causes}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   if(NOT sources)
     continue()

@@ -151,6 +151,16 @@ class CufileLogParser : public Parser {
       sign(core::SignKind::storage_direct, line, process_in(text), "", "path");
       return true;
     }
+    if (has(text, "cuFileHandleRegister error")) {
+      ensure(line);
+      core::CaptureSign one;
+      one.kind = core::SignKind::register_refused;
+      one.word = "cufile";
+      one.other = process_in(text);
+      one.lines.push_back(evidence(line));
+      sign(std::move(one));
+      return true;
+    }
     const bool compat = has(text, "cufile IO mode: POSIX") || has(text, "compat mode enabled") ||
                         has(text, "in compatible mode") || has(text, "in compatibility mode") ||
                         has(text, "using cuFile posix read/write");

@@ -241,18 +241,18 @@ class GdscheckParser : public Parser {
     if (!is_open() || rows_ + settings_.size() + gpus_ == 0) return;
     if (header_ && fact(facts(), "nvidia_fs_version") == nullptr)
       set_fact(facts(), "nvidia_fs_version", nullptr);
-    const core::Json* compat = fact(facts(), "compat_mode");
-    const core::Json* force = fact(facts(), "force_compat_mode");
-    set_fact(facts(), "partial", rows_ == 0 || compat == nullptr);
-    core::CaptureSign one;
-    one.kind = core::SignKind::storage_check;
-    const auto word = [](const core::Json* json) {
+    // Facts move when one is added: read first.
+    const auto word = [this](const char* name) {
+      const core::Json* json = fact(facts(), name);
       return json == nullptr ? "?" : *json->as_bool() ? "1" : "0";
     };
+    core::CaptureSign one;
+    one.kind = core::SignKind::storage_check;
     // Compatibility mode allowed, forced; the module's version printed, missing or not shown.
-    one.word = std::string(word(compat)) + word(force);
+    one.word = std::string(word("compat_mode")) + word("force_compat_mode");
     const core::Json* version = fact(facts(), "nvidia_fs_version");
     one.word += version == nullptr ? "?" : version->is_null() ? "0" : "1";
+    set_fact(facts(), "partial", rows_ == 0 || one.word[0] == '?');
     one.lines = settings_;
     if (one.lines.empty()) one.lines.push_back(first_);
     one.numbers = {static_cast<double>(rows_)};

@@ -48,7 +48,7 @@ bool is_plain(std::string_view raw) {
   for (std::size_t at = raw.find('['); at != std::string_view::npos; at = raw.find('[', at + 1)) {
     if (escape_length(raw.substr(at)) > 0) return false;
   }
-  return !has(raw, "&gt;") && !has(raw, "^[[");
+  return !has(raw, "&gt;") && !has(raw, "^[[") && !has(raw, "\\u003e");
 }
 
 std::string_view without_quotes(std::string_view text) {
@@ -74,6 +74,11 @@ void append_character(std::string& buffer, std::string_view& raw) {
   if (starts(raw, "&gt;")) {
     buffer += '>';
     raw.remove_prefix(4);
+    return;
+  }
+  if (starts(raw, "\\u003e")) {  // of JSON within a log
+    buffer += '>';
+    raw.remove_prefix(6);
     return;
   }
   const std::size_t length = core::utf8_length(raw);

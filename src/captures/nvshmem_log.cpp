@@ -21,7 +21,9 @@ class NvshmemLogParser : public Parser {
       sign(core::SignKind::doorbell_unmapped, line);
       return true;
     }
-    if (!own && !has(text, "NIC handler") && !has(text, "Skipping transport")) return false;
+    if (!own && !has(text, "NIC handler") && !has(text, "Skipping transport") &&
+        !has(text, "on the specified memory type"))
+      return false;
     return take_message(text, line);
   }
 
@@ -49,6 +51,11 @@ class NvshmemLogParser : public Parser {
         (has(lowered, "skipping transport") && has(lowered, "peer"))) {
       ensure(line);
       sign(core::SignKind::transport_skipped, line);
+      return true;
+    }
+    if (has(lowered, "cannot allocate buffer on the specified memory type")) {
+      ensure(line);
+      sign(core::SignKind::registration_failed, line, "", "", "nvshmem");
       return true;
     }
     if (const auto handler = after(lowered, "nic handler will be "); handler.has_value()) {

@@ -68,7 +68,6 @@ class PeerBandwidthParser : public Parser {
     if (!index.has_value() || *index > 255 || !rest.has_value()) return false;
     ensure(line);
     gpus_ = std::max(gpus_, static_cast<std::size_t>(*index) + 1);
-    listed_ = true;
     const std::string gpu = "GPU" + std::to_string(*index);
     const std::string_view product = trim(before(*rest, ", pciBusID"));
     set_entry(facts(), "products", gpu, product);
@@ -95,7 +94,6 @@ class PeerBandwidthParser : public Parser {
     const std::string source = "GPU" + std::to_string(*first);
     const std::string target = "GPU" + std::to_string(*second);
     set_entry(facts(), "can_access", source + "-" + target, can);
-    ++answers_;
     sign(core::SignKind::peer_access, line, source, target, "", can ? 1 : 0);
     return true;
   }
@@ -121,6 +119,7 @@ class PeerBandwidthParser : public Parser {
     table_ = table;
     columns_.clear();
     headed_ = false;
+    next_row_ = 0;
     return true;
   }
 
@@ -128,8 +127,11 @@ class PeerBandwidthParser : public Parser {
     if (table_ == PeerTable::none || !near(line, 3)) return false;
     const std::vector<std::string_view> words = words_of(text);
     if (words.empty()) return false;
-    if (words[0] == "D\\D" || words[0] == "GPU" || words[0] == "CPU")
-      return take_columns(words, line);
+    if (words[0] == "D\\D" || words[0] == "GPU" || words[0] == "CPU") {
+      // A second matrix whose title is missing: nobody knows what it measures.
+      if (headed_ && words[0] != "CPU") table_ = PeerTable::none;
+      return table_ != PeerTable::none && take_columns(words, line);
+    }
     if (!headed_ || words.size() < 2 || cpu_) {
       if (cpu_ && headed_ && is_digit(text.front())) {
         reach(line);
@@ -144,6 +146,11 @@ class PeerBandwidthParser : public Parser {
       if (!real_number(words[i]).has_value() && words[i] != "N/A" && words[i] != "nan")
         return false;
     }
+    if (*row < next_row_) {  // the same, without its header
+      table_ = PeerTable::none;
+      return false;
+    }
+    next_row_ = *row + 1;
     reach(line);
     lines_.push_back(evidence(line));
     for (std::size_t i = 1; i < words.size() && i <= columns_.size(); ++i) {
@@ -176,7 +183,6 @@ class PeerBandwidthParser : public Parser {
     if (table_ == PeerTable::connectivity) {
       const auto can = static_cast<std::uint64_t>(value != 0);
       set_entry(facts(), "connectivity", source + "-" + target, can);
-      connected_ = true;
       sign(core::SignKind::peer_connected, line, source, target, "", static_cast<double>(can));
       return;
     }
@@ -210,9 +216,8 @@ class PeerBandwidthParser : public Parser {
     lines_.clear();
     columns_.clear();
     gpus_ = 0;
-    answers_ = 0;
     table_ = PeerTable::none;
-    listed_ = connected_ = cut_ = headed_ = cpu_ = false;
+    cut_ = headed_ = cpu_ = false;
   }
 
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::array<PeerValue, peer_tables>> pairs_;
@@ -221,9 +226,7 @@ class PeerBandwidthParser : public Parser {
   core::TextLine header_;
   PeerTable table_ = PeerTable::none;
   std::size_t gpus_ = 0;
-  std::uint64_t answers_ = 0;
-  bool listed_ = false;
-  bool connected_ = false;
+  std::uint64_t next_row_ = 0;
   bool headed_ = false;
   bool cpu_ = false;
   bool cut_ = false;

@@ -105,6 +105,11 @@ class PerftestParser : public Parser {
       return true;
     }
     const bool allocated = starts(text, "allocated ") && has(text, "GPU buffer");
+    // Managed and host memory of CUDA is no GPU memory to an adapter.
+    if (allocated && has(text, "CUDA_MEM_") && !has(text, "CUDA_MEM_DEVICE")) {
+      ensure(line);
+      return true;
+    }
     if (allocated) {
       ensure(line);
       if (const auto bytes = whole_number(text.substr(10)); bytes.has_value())
@@ -194,6 +199,7 @@ class PerftestParser : public Parser {
       ensure(line);
       if (!run_.failed.has_value()) run_.failed = evidence(line);
       if (run_.failure.empty()) run_.failure = "registration";
+      if (has(text, "error=93")) run_.failure = "dmabuf";
       return true;
     }
     if (!run_.failed.has_value() || !near(line, 6)) return false;

@@ -32,6 +32,7 @@ std::string ucx_memory(std::string_view text) {
 }
 
 bool ucx_on_gpu(std::string_view memory) {
+  if (has(memory, "managed")) return false;  // may lie in host memory
   return starts(memory, "cuda") || starts(memory, "rocm") || starts(memory, "ze-");
 }
 

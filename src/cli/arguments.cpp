@@ -221,6 +221,17 @@ CLI::App* add_stat(CLI::App& app, StatArguments& stat, RawTexts& raw) {
   return command;
 }
 
+CLI::App* add_explain(CLI::App& app, ExplainArguments& explain) {
+  CLI::App* command = add_command(app, "explain");
+  command
+      ->add_option("inputs", explain.inputs,
+                   "files with captured text of one machine, - for standard input, or a cause id")
+      ->expected(0, 1 << 20)
+      ->type_name("FILE");
+  command->add_flag("--list", explain.list, "list all causes");
+  return command;
+}
+
 /// Hidden: what packages install beside the program.
 CLI::App* add_generate(CLI::App& app, GenerateTexts& generate) {
   CLI::App* command = app.add_subcommand("generate", "man pages and completion scripts");
@@ -242,6 +253,7 @@ struct Parser {
     prove_command = add_prove(app, prove, raw);
     serve_command = add_serve(app, serve, raw);
     stat_command = add_stat(app, stat, raw);
+    explain_command = add_explain(app, explain);
     generate_command = add_generate(app, generate);
   }
 
@@ -251,6 +263,7 @@ struct Parser {
   ProveArguments prove;
   ServeArguments serve;
   StatArguments stat;
+  ExplainArguments explain;
   GenerateTexts generate;
   RawTexts raw;
   CLI::App app{"", "nobounce"};
@@ -260,6 +273,7 @@ struct Parser {
   const CLI::App* prove_command;
   const CLI::App* serve_command;
   const CLI::App* stat_command;
+  const CLI::App* explain_command;
   const CLI::App* generate_command;
 };
 
@@ -447,6 +461,16 @@ std::optional<Problem> read_stat_texts(const CLI::App& command, StatArguments& s
   return std::nullopt;
 }
 
+std::optional<Problem> check_explain(const ExplainArguments& explain) {
+  if (explain.list && !explain.inputs.empty())
+    return usage_problem("explain", "--list takes no file", "nobounce explain --list");
+  if (!explain.list && explain.inputs.empty())
+    return usage_problem("explain", "no text was named", "nobounce explain FILE..., -, or --list");
+  if (std::count(explain.inputs.begin(), explain.inputs.end(), "-") > 1)
+    return usage_problem("explain", "standard input can be read once", "nobounce explain -");
+  return std::nullopt;
+}
+
 /// A library's message may bring line ends of its own; errors are one line.
 std::string on_one_line(std::string text) {
   std::replace_if(
@@ -513,6 +537,9 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
     if (auto problem = read_stat_texts(*parser.stat_command, parser.stat))
       return std::move(*problem);
     arguments.command = parser.stat;
+  } else if (parser.explain_command->parsed()) {
+    if (auto problem = check_explain(parser.explain)) return std::move(*problem);
+    arguments.command = std::move(parser.explain);
   } else if (parser.generate_command->parsed()) {
     return generated(describe(parser.app), parser.generate);
   } else {

@@ -82,6 +82,11 @@ struct StatArguments {
   bool prometheus = false;
 };
 
+struct ExplainArguments {
+  std::vector<std::string> inputs;  ///< files, `-`, or one cause id
+  bool list = false;
+};
+
 struct VersionArguments {};
 
 struct Arguments {
@@ -89,7 +94,7 @@ struct Arguments {
   bool json = false;
   bool no_color = false;
   std::variant<VersionArguments, TopoArguments, CheckArguments, CopyArguments, ProveArguments,
-               ServeArguments, StatArguments>
+               ServeArguments, StatArguments, ExplainArguments>
       command;
 };
 

@@ -34,8 +34,8 @@ CommandDescription program() {
           .exits = {{"0", "done"},
                     {"1", "error"},
                     {"2", "the command line is wrong"},
-                    {"3", "refused by policy; check and prove: unmet, staged or degraded"},
-                    {"4", "check and prove: unknown"},
+                    {"3", "refused by policy; check, prove and explain: unmet, staged or degraded"},
+                    {"4", "check, prove and explain: unknown"},
                     {"128 + N", "ended by signal N"}},
           .examples = {{"nobounce check", "what a direct path needs, and what is missing here"},
                        {"nobounce copy model.bin gpu:0", "a file into GPU memory, with a receipt"},
@@ -177,11 +177,36 @@ CommandDescription stat() {
                         "for the text file collector of Prometheus's node exporter"}}};
 }
 
+CommandDescription explain() {
+  return {
+      .name = "explain",
+      .synopsis = "explain FILE... | - | CAUSE-ID | --list",
+      .summary = "say what captured output of other tools shows, line by line",
+      .details =
+          "Reads output of nvidia-smi, NCCL, RCCL, UCX, NVSHMEM, gdscheck, cuFile, nvidia-fs, "
+          "lspci, dmesg, perftest and others, whole, in part or within other text. All files are "
+          "of one machine. For each pair and direction: direct, staged, degraded, impossible, "
+          "broken or unknown, why, the line that says so, and what to do.\n\n"
+          "A capability proves nothing: what shows no transfer is unknown, with what would "
+          "decide it. A cause id prints that cause's page.",
+      .positionals = {},
+      .options = {},
+      .exits = {{"0", "every verdict is direct; or a page or the list was printed"},
+                {"1", "a verdict is broken or impossible, or an error"},
+                {"2", "the command line is wrong"},
+                {"3", "a verdict is staged or degraded"},
+                {"4", "a verdict is unknown, or nothing was recognised"}},
+      .examples = {{"nobounce explain nccl.log topo.txt", "two texts of one machine, together"},
+                   {"nvidia-smi topo -m | nobounce explain -", "from another program"},
+                   {"nobounce explain rdma.host_buffers", "the page of a cause"},
+                   {"nobounce explain --list", "all causes"}}};
+}
+
 }  // namespace
 
 std::span<const CommandDescription> command_texts() {
   static const std::vector<CommandDescription> texts = {program(), topo(),  check(), copy(),
-                                                        prove(),   serve(), stat()};
+                                                        prove(),   serve(), stat(),  explain()};
   return texts;
 }
 

@@ -22,7 +22,9 @@ struct CommandContext {
 [[nodiscard]] int run_serve(CommandContext& context, const ServeArguments& arguments);
 [[nodiscard]] int run_stat(CommandContext& context, const StatArguments& arguments);
 
-/// Needs no machine.
+/// These need no machine; `explain` reads files of the live one.
 [[nodiscard]] int run_version(Console& console);
+[[nodiscard]] int run_explain(Console& console, system::Host& live,
+                              const ExplainArguments& arguments);
 
 }  // namespace nobounce::cli

@@ -31,12 +31,15 @@ Overloaded(Functions...) -> Overloaded<Functions...>;
 
 int run_command(const Arguments& arguments, Console& console, system::Host& live) {
   if (std::holds_alternative<VersionArguments>(arguments.command)) return run_version(console);
+  if (const auto* explain = std::get_if<ExplainArguments>(&arguments.command))
+    return run_explain(console, live, *explain);
   Attempt<OpenMachine> opened = open_machine(arguments.machine, live);
   if (const auto* problem = std::get_if<Problem>(&opened)) return console.problem(*problem);
   CommandContext context{console, std::get<OpenMachine>(opened), live,
                          arguments.machine.seed.value_or(1)};
   return std::visit(
       Overloaded{[&](const VersionArguments&) { return exit_done; },
+                 [&](const ExplainArguments&) { return exit_done; },
                  [&](const TopoArguments& topo) { return run_topo(context, topo); },
                  [&](const CheckArguments& check) { return run_check(context, check); },
                  [&](const CopyArguments& copy) { return run_copy(context, copy); },

@@ -165,9 +165,15 @@ void judge_iommu(TextCase& text) {
         sign->word.find("mlx") != std::string::npos || sign->word.find("bnxt") != std::string::npos;
     const bool drive = sign->word.find("nvme") != std::string::npos;
     const Member member = adapter ? Member::rdma : drive ? Member::storage : Member::p2p;
-    TextRow& row =
-        text.add(member, Verdict::broken, sign->source.empty() ? "unknown device" : sign->source,
-                 "both", "the IOMMU refuses accesses of this device");
+    // Faults of a device on the root bus (a graphics unit of the processor, audio) say nothing of
+    // GPUs, adapters and drives.
+    const bool integrated = sign->word.find("nvidia") == std::string::npos && !adapter && !drive &&
+                            (sign->source.empty() || sign->source.rfind("00:", 0) == 0 ||
+                             sign->source.rfind("0000:00:", 0) == 0);
+    TextRow& row = text.add(member, integrated ? Verdict::unknown : Verdict::broken,
+                            sign->source.empty() ? "unknown device" : sign->source, "both",
+                            integrated ? "the IOMMU refuses accesses of a device that may be no GPU"
+                                       : "the IOMMU refuses accesses of this device");
     row.source = sign->source;
     blame(row, Cause::machine_iommu_fault);
     cite(row, *sign);

@@ -29,10 +29,15 @@ void blame_registration(const TextCase& text, TextRow& row, const std::string& p
   const CaptureSign* module = text.module_loaded("nvidia_peermem");
   if (module == nullptr) module = text.module_loaded("nv_peer_mem");
   if (module != nullptr) {
-    blame(row, Cause::rdma_peermem_unseen_by_library);
+    // From 2.23.4 on NCCL looks at the module itself; older ones need memory_peers.
+    const CaptureSign* peers = text.first(SignKind::memory_peers);
+    const CaptureSign* version = text.first(SignKind::library_version);
+    const bool seen =
+        (peers != nullptr && peers->value > 0) || (version != nullptr && version->value >= 22304);
+    blame(row, seen ? Cause::rdma_registration_failed : Cause::rdma_peermem_unseen_by_library);
     cite(row, *module);
-    if (const CaptureSign* version = text.first(SignKind::library_version)) cite(row, *version);
-    if (const CaptureSign* peers = text.first(SignKind::memory_peers)) cite(row, *peers);
+    if (version != nullptr) cite(row, *version);
+    if (peers != nullptr) cite(row, *peers);
     return;
   }
   blame(row, Cause::rdma_peermem_not_loaded);

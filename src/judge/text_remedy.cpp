@@ -1,4 +1,6 @@
 // What to do about a row of text, and for an unknown one, what would decide.
+#include <algorithm>
+
 #include "judge/text_case.hpp"
 
 namespace nobounce::judge {
@@ -63,7 +65,14 @@ std::string with_ports(const TextCase& text, std::string_view remedy) {
 std::string text_remedy(const TextCase& text, const TextRow& row) {
   const bool unknown = row.verdict.verdict == Verdict::unknown;
   std::string remedy;
-  for (const Cause cause : row.verdict.causes) {
+  // The most telling cause first: that a path is staged says less than why.
+  std::vector<Cause> causes = row.verdict.causes;
+  std::stable_partition(causes.begin(), causes.end(), [](Cause cause) {
+    return cause != Cause::rdma_host_buffers && cause != Cause::p2p_shared_memory_transport &&
+           cause != Cause::rdma_remote_access_error && cause != Cause::storage_compat_used &&
+           cause != Cause::storage_compat_refused && cause != Cause::machine_guest_topology_hidden;
+  });
+  for (const Cause cause : causes) {
     if (cause == Cause::evidence_capability_only || cause == Cause::evidence_text_incomplete)
       continue;
     remedy = cause == Cause::machine_acs_redirect ? with_ports(text, cause_row(cause).remedy)

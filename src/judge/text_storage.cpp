@@ -92,8 +92,19 @@ void judge_library(TextCase& text) {
       cite(row, *sign);
     }
   };
+  std::map<std::string, const CaptureSign*> refused;  // by process
+  for (const CaptureSign* sign : text.all(SignKind::register_refused)) {
+    if (sign->word == "cufile") refused.emplace(sign->other, sign);
+  }
+  for (const auto& [process, sign] : refused) {
+    TextRow& row = storage_text_row(text, *sign, Verdict::impossible, subject_of(process), "both",
+                                    "the library cannot register the file, and the call fails");
+    blame_all(row, obstacles[process]);
+    blame(row, Cause::storage_compat_refused);
+  }
   std::set<std::string> staged;
   std::set<std::string> seen_direct;
+  bool any_direct = false;
   for (const CaptureSign* sign : text.all(SignKind::storage_direct)) {
     if (!seen_direct.insert(sign->source + sign->direction).second && sign->word == "path")
       continue;
@@ -106,9 +117,11 @@ void judge_library(TextCase& text) {
                          sign->word == "path" ? "the library says that it took the direct path"
                                               : "the library counts operations on the direct path");
     row.use = true;
+    any_direct = true;
   }
   for (const CaptureSign* sign : text.all(SignKind::storage_posix)) {
     const std::string& process = sign->source;
+    if (sign->word == "mode" && refused.count(process) > 0) continue;
     if (sign->word == "mode" && !staged.insert(process).second) continue;
     TextRow& row = storage_text_row(
         text, *sign, Verdict::staged, sign->word == "statistics" ? process : subject_of(process),
@@ -120,7 +133,9 @@ void judge_library(TextCase& text) {
     blame(row, Cause::storage_compat_used);
   }
   for (auto& [process, signs] : obstacles) {
-    if (signs.empty() || staged.count(process) > 0) continue;
+    // P2PDMA that is not there is no obstacle where another route was taken.
+    if (signs.empty() || staged.count(process) > 0 || refused.count(process) > 0 || any_direct)
+      continue;
     TextRow& row =
         storage_text_row(text, *signs.front(), Verdict::unknown, subject_of(process), "both",
                          "the library names what is in the way; whether it fell back or "
@@ -146,14 +161,14 @@ bool row_is_active(const CaptureSign& row) {
 }
 
 /// gdscheck: whether any route exists, and what happens where none does.
-void judge_check(TextCase& text, const CaptureSign& check) {
+void judge_check(TextCase& text, const CaptureSign& check,
+                 const std::vector<const CaptureSign*>& gds_rows) {
   bool any_row = false;
   bool active = false;
   bool only_compat = true;
   const CaptureSign* shown = nullptr;
   const CaptureSign* active_row = nullptr;
-  for (const CaptureSign* row : text.all(SignKind::route_row)) {
-    if (row->piece != check.piece) continue;
+  for (const CaptureSign* row : gds_rows) {
     any_row = true;
     if (shown == nullptr || row->source == "NVMe") shown = row;
     if (row_is_active(*row)) {
@@ -254,6 +269,7 @@ void judge_benchmark(TextCase& text) {
     }
   }
   for (const CaptureSign* sign : text.all(SignKind::register_refused)) {
+    if (sign->word == "cufile") continue;
     TextRow& row = storage_text_row(text, *sign, Verdict::impossible,
                                     sign->source.empty() ? "file" : sign->source, "both",
                                     "the file cannot be registered, and nothing falls back");
@@ -308,7 +324,11 @@ void judge_text_storage(TextCase& text) {
     return row.verdict.member == Member::storage && row.use;
   });
   if (!used) {
-    for (const CaptureSign* check : text.all(SignKind::storage_check)) judge_check(text, *check);
+    std::map<std::uint64_t, std::vector<const CaptureSign*>> rows_of_piece;
+    for (const CaptureSign* row : text.all(SignKind::route_row))
+      rows_of_piece[row->piece].push_back(row);
+    for (const CaptureSign* check : text.all(SignKind::storage_check))
+      judge_check(text, *check, rows_of_piece[check->piece]);
     judge_mounts(text);
   }
   judge_benchmark(text);

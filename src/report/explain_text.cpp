@@ -1,0 +1,188 @@
+// What captured texts amount to, for people.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "report/explain_report.hpp"
+
+namespace nobounce::report {
+
+namespace {
+
+constexpr std::size_t explain_width = 100;
+constexpr std::size_t explain_indent = 10;
+constexpr std::size_t explain_subjects_max = 8;
+constexpr std::size_t explain_lines_max = 5;
+
+/// Rows that say the same of several subjects.
+struct ExplainBlock {
+  const core::ExplainedVerdict* first = nullptr;
+  std::vector<const core::ExplainedVerdict*> rows;
+};
+
+Paint explain_paint(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::direct:
+      return Paint::good;
+    case Verdict::staged:
+    case Verdict::degraded:
+      return Paint::notice;
+    case Verdict::impossible:
+    case Verdict::broken:
+      return Paint::bad;
+    case Verdict::unknown:
+      return Paint::faint;
+  }
+  return Paint::plain;
+}
+
+std::vector<ExplainBlock> explain_blocks(const std::vector<core::ExplainedVerdict>& verdicts) {
+  std::vector<ExplainBlock> blocks;
+  for (const core::ExplainedVerdict& row : verdicts) {
+    const auto same = std::find_if(blocks.begin(), blocks.end(), [&row](const ExplainBlock& block) {
+      return block.first->member == row.member && block.first->verdict == row.verdict &&
+             block.first->reason == row.reason && block.first->causes == row.causes;
+    });
+    if (same == blocks.end()) {
+      // Different reasons without end are no help either.
+      if (blocks.size() >= 500) continue;
+      blocks.push_back({&row, {&row}});
+    } else {
+      same->rows.push_back(&row);
+    }
+  }
+  return blocks;
+}
+
+std::string explain_direction(std::string_view direction) {
+  if (direction == "both" || direction.empty()) return "";
+  if (direction == "forward") return "";  // the order of the pair
+  return fmt::format(" ({})", direction);
+}
+
+/// `GPU0-GPU1` is written `GPU0 -> GPU1` where one direction is meant.
+std::string explain_subject(const core::ExplainedVerdict& row) {
+  std::string subject = visible(row.subject);
+  const std::size_t dash = subject.find('-');
+  if (row.direction == "forward" && subject.rfind("GPU", 0) == 0 && dash != std::string::npos)
+    subject = subject.substr(0, dash) + " -> " + subject.substr(dash + 1);
+  return subject + explain_direction(row.direction);
+}
+
+std::string explain_subjects(const ExplainBlock& block) {
+  std::string text;
+  for (std::size_t i = 0; i < block.rows.size() && i < explain_subjects_max; ++i)
+    text += (i == 0 ? "" : ", ") + explain_subject(*block.rows[i]);
+  if (block.rows.size() > explain_subjects_max)
+    text += fmt::format(" and {} more", block.rows.size() - explain_subjects_max);
+  return text;
+}
+
+std::string explain_field(std::string_view name, std::string_view text, Style style) {
+  std::string lines = wrapped(text, explain_indent, explain_width);
+  const std::string label = "  " + left(name, explain_indent - 2);
+  return painted(label, Paint::faint, style) +
+         (lines.size() > explain_indent ? lines.substr(explain_indent) : lines);
+}
+
+std::string explain_blanks(std::string text) {
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text;
+}
+
+std::string explain_ended(std::string text) {
+  if (text.empty() || text.back() != '\n') text += '\n';
+  return text;
+}
+
+std::string explain_evidence(const ExplainBlock& block, Style style) {
+  std::string text;
+  std::size_t shown = 0;
+  std::size_t all = 0;
+  std::vector<const core::TextLine*> seen;
+  for (const core::ExplainedVerdict* row : block.rows) {
+    for (const core::TextLine& line : row->evidence) {
+      const bool again = std::any_of(seen.begin(), seen.end(), [&line](const core::TextLine* held) {
+        return held->line == line.line && held->file == line.file;
+      });
+      if (again) continue;
+      ++all;
+      // One subject with its lines, of the others one each.
+      if (shown >= explain_lines_max || (row != block.first && &line != &row->evidence.front()))
+        continue;
+      ++shown;
+      seen.push_back(&line);
+      const std::string place = fmt::format("{}:{}", visible(line.file), line.line);
+      text +=
+          painted("  " + left(shown == 1 ? "line" : "", explain_indent - 2), Paint::faint, style);
+      text += painted(place, Paint::strong, style) + "  " +
+              shortened(visible(explain_blanks(line.text))) + '\n';
+    }
+  }
+  if (all > shown)
+    text += fmt::format("{}and {} more lines\n", std::string(explain_indent, ' '), all - shown);
+  return text;
+}
+
+std::string explain_block(const ExplainBlock& block, Style style) {
+  const core::ExplainedVerdict& row = *block.first;
+  std::string text =
+      fmt::format("{} {}  {}\n", left(to_string(row.member), 7),
+                  painted(left(to_string(row.verdict), 10), explain_paint(row.verdict), style),
+                  explain_subjects(block));
+  text += explain_ended(explain_field("so", visible(row.reason), style));
+  bool first = true;
+  for (const Cause cause : row.causes) {
+    text += explain_ended(
+        explain_field(first ? "why" : "",
+                      fmt::format("{}: {}", to_string(cause), cause_row(cause).sentence), style));
+    first = false;
+  }
+  text += explain_evidence(block, style);
+  if (!row.remedy.empty()) text += explain_ended(explain_field("do", visible(row.remedy), style));
+  return text;
+}
+
+std::string explain_pieces(const core::Explanation& explanation, Style style) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const core::CapturePiece& piece : explanation.pieces) {
+    if (++shown > 20) {
+      text += fmt::format("  and {} more\n", explanation.pieces.size() - 20);
+      break;
+    }
+    const std::string lines = piece.first_line == piece.last_line
+                                  ? fmt::format("line {}", piece.first_line)
+                                  : fmt::format("lines {}-{}", piece.first_line, piece.last_line);
+    text += painted(fmt::format("  {} {}, {}\n", left(piece.kind, 16), visible(piece.file), lines),
+                    Paint::faint, style);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string explanation_text(const core::Explanation& explanation, Style style) {
+  if (explanation.pieces.empty()) {
+    return "nothing was recognised: overall unknown\n\n" +
+           explain_ended(wrapped(
+               "nobounce explain reads nvidia-smi (topo -m, topo -p2p, -q, -L), NCCL and RCCL logs "
+               "and "
+               "topologies, UCX protocol tables, NVSHMEM logs, gdscheck, cufile.log, gdsio, "
+               "gds_stats, "
+               "/proc/driver/nvidia-fs, lspci -vvv and -tv, lsmod, dmesg, ibv_devinfo, perftest, "
+               "p2pBandwidthLatencyTest, simpleP2P, nvbandwidth, peer-memory counters, perf stat, "
+               "rocm-smi.",
+               2, explain_width));
+  }
+  std::string text = "read\n" + explain_pieces(explanation, style);
+  for (const ExplainBlock& block : explain_blocks(explanation.verdicts))
+    text += '\n' + explain_block(block, style);
+  text += fmt::format("\noverall {}\n", painted(to_string(explanation.overall),
+                                                explain_paint(explanation.overall), style));
+  return text;
+}
+
+}  // namespace nobounce::report

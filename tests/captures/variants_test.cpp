@@ -1,0 +1,395 @@
+// Texts of other versions, sizes, layouts and collectors than those of the cases.
+#include <gtest/gtest.h>
+
+#include "case_rig.hpp"
+
+namespace nobounce::test {
+namespace {
+
+struct Said {
+  Member member;
+  Verdict verdict;
+  std::string subject = {};
+  std::string direction = {};
+  Cause cause = Cause::none;
+};
+
+struct Variant {
+  const char* name;
+  std::string text;
+  std::vector<Said> expected;
+};
+
+bool is_said(const core::Explanation& got, const Said& said) {
+  return std::any_of(got.verdicts.begin(), got.verdicts.end(), [&](const auto& row) {
+    return row.member == said.member && row.verdict == said.verdict &&
+           (said.subject.empty() || row.subject == said.subject) &&
+           (said.direction.empty() || row.direction == said.direction) &&
+           (said.cause == Cause::none ||
+            std::find(row.causes.begin(), row.causes.end(), said.cause) != row.causes.end());
+  });
+}
+
+const std::string switch_stanza =
+    "41:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)\n"
+    "\tCapabilities: [148 v1] Access Control Services\n"
+    "\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans+\n"
+    "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- "
+    "DirectTrans-\n";
+
+std::vector<Variant> variants() {
+  using M = Member;
+  using V = Verdict;
+  return {
+      // NCCL by version.
+      {"2.3: ranks without brackets",
+       "h:1:1 [0] NCCL INFO Ring 00 : 0 -> 1 via P2P/common device\n"
+       "h:1:1 [2] NCCL INFO Ring 00 : 2 -> 8 [send] via NET/IB/0/GDRDMA\n",
+       {{M::p2p, V::direct, "", "forward"}, {M::rdma, V::direct, "GPU2-NET0", "send"}}},
+      {"2.6: bus ids and the device of the process",
+       "gpu1:10:20 [3] NCCL INFO Ring 02 : 3[68000] -> 4[6c000] via P2P/IPC\n"
+       "gpu1:10:20 [3] NCCL INFO Ring 02 : 3[68000] -> 7[41000] via direct shared memory\n",
+       {{M::p2p, V::direct, "GPU3-rank4"},
+        {M::p2p, V::staged, "GPU3-rank7", "", Cause::p2p_shared_memory_transport}}},
+      {"2.12: indirect over another GPU, and PXN",
+       "n0:5:6 [1] NCCL INFO Channel 01/0 : 1[1] -> 6[6] via P2P/indirect/2[2]\n"
+       "n0:5:6 [1] NCCL INFO Channel 01/0 : 1[1] -> 9[1] [send] via NET/IB/3(2)/GDRDMA\n",
+       {{M::p2p, V::direct, "GPU1-GPU6"}, {M::rdma, V::direct, "GPU1-NET3", "send"}}},
+      {"2.20: MNNVL, SHM by a copy engine, collnet",
+       "n0:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 4[0] via P2P/MNNVL\n"
+       "n0:5:6 [1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/CE/direct\n"
+       "n0:5:6 [3] NCCL INFO CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA\n",
+       {{M::p2p, V::direct, "GPU0-GPU0"},
+        {M::p2p, V::staged, "GPU1-GPU2"},
+        {M::rdma, V::direct, "GPU3-NET0", "send"}}},
+      {"2.26: over PCIe on a C2C machine",
+       "NCCL version 2.26.2+cuda12.8\n"
+       "gb:5:6 [0] NCCL INFO Channel 00/0 : 4[0] -> 0[0] [receive] via NET/IB/0/GDRDMA(PCI)\n",
+       {{M::rdma, V::direct, "GPU0-NET0", "receive"}}},
+      {"2.30: SHM/direct",
+       "n:5:6 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct\n",
+       {{M::p2p, V::staged, "GPU0-GPU1", "", Cause::p2p_shared_memory_transport}}},
+      {"sends staged by the rule of GDR reads, receives direct",
+       "n:5:6 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:192.0.2.1<0>\n"
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n"
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n",
+       {{M::rdma, V::staged, "GPU0-mlx5_0", "send", Cause::rdma_host_buffers},
+        {M::rdma, V::direct, "GPU0-mlx5_0", "receive"}}},
+      {"RCCL appends what a rank is",
+       "n:5:6 [0] NCCL INFO RCCL version : 2.22.3-develop:1b2f9a\n"
+       "n:5:6 [0] NCCL INFO Channel 03/0 : 0[0] -> 1[1] via P2P/IPC comm 0x55aa nRanks 08\n",
+       {{M::p2p, V::direct, "GPU0-GPU1"}}},
+      {"a distance with its version has a name",
+       "NCCL version 2.22.3+cuda12.6\n"
+       "n:5:6 [5] NCCL INFO GPU Direct RDMA Disabled for GPU 5b000 / HCA 0 (distance 7 > 4)\n",
+       {{M::rdma, V::staged, "GPU5-NET0", "", Cause::rdma_distance_over_limit}}},
+      {"a far adapter is refused, a near one used",
+       "n:5:6 [5] NCCL INFO GPU Direct RDMA Disabled for GPU 5b000 / HCA 0 (distance 7 > 4)\n"
+       "n:5:6 [5] NCCL INFO Channel 00/0 : 5[5] -> 13[5] [send] via NET/IB/5/GDRDMA\n",
+       {{M::rdma, V::direct, "GPU5-NET5", "send"}}},
+      {"a completion error in the words of 2.29",
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n"
+       "[2026-01-02 03:04:05] n:5:9 [0] transport/net_ib.cc:2411 NCCL WARN NET/IB: Got completion "
+       "from peer "
+       "192.0.2.1<1234> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129 "
+       "(Send) hca mlx5_0\n",
+       {{M::rdma, V::broken, "GPU0-NET0", "send", Cause::rdma_retry_exceeded}}},
+      {"an error elsewhere leaves a pair unproven",
+       "n0:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n"
+       "n1:7:6 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/0/GDRDMA\n"
+       "n1:7:9 [0] NCCL WARN NET/IB : Got completion from peer 192.0.2.1<1234> with error 4, "
+       "opcode 1, len 0, vendor err 81 (Send)\n",
+       {{M::rdma, V::broken, "n1:GPU0-NET0", "send"},
+        {M::rdma, V::unknown, "n0:GPU0-NET0", "send"}}},
+      // Wrapped, cut, prefixed.
+      {"a terminal broke lines before the end",
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n/GDRDMA\n"
+       "n:5:6 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via\nP2P/CUMEM\n"
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDR\nDMA/Shared\n",
+       {{M::rdma, V::direct, "GPU0-NET0", "send"},
+        {M::p2p, V::direct, "GPU0-GPU1"},
+        {M::rdma, V::direct, "GPU0-NET0", "receive"}}},
+      {"a line that is cut off is no use",
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDR\n",
+       {{M::rdma, V::unknown, "GPU0-NET0", "send", Cause::evidence_text_incomplete}}},
+      {"collectors: docker's JSON, mpirun, ray, Kubernetes",
+       "{\"log\":\"n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -\\u003e 1[1] via "
+       "P2P/CUMEM\\n\",\"stream\":\"stdout\"}\n"
+       "[1,3]<stdout>:n:5:6 [2] NCCL INFO Channel 00/0 : 2[2] -> 3[3] via P2P/CUMEM\n"
+       "(RayWorkerWrapper pid=991, ip=192.0.2.7) n:5:6 [4] NCCL INFO Channel 00/0 : 4[4] -> 5[5] "
+       "via SHM/direct/direct\n"
+       "2026-03-01T00:00:00.123456789Z stdout F n:5:6 [6] NCCL INFO Channel 00/0 : 6[6] -> 7[7] "
+       "via P2P/IPC\n",
+       {{M::p2p, V::direct, "GPU2-GPU3"},
+        {M::p2p, V::staged, "GPU4-GPU5"},
+        {M::p2p, V::direct, "GPU6-GPU7"}}},
+      {"node names in other letters",
+       "rechenknoten-\xC3\xBC:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n",
+       {{M::p2p, V::direct, "GPU0-GPU1"}}},
+      {"matrices behind a node's name and a task's number",
+       "node7: \tGPU0\tGPU1\tmlx5_0\tCPU Affinity\nnode7: GPU0\t X \tSYS\tPHB\t0-15\nnode7: "
+       "GPU1\tSYS\t X \tSYS\t16-31\n"
+       "node7: mlx5_0\tPHB\tSYS\t X \n",
+       {{M::p2p, V::unknown, "GPU0-GPU1", "", Cause::machine_cross_socket},
+        {M::rdma, V::unknown, "GPU0-mlx5_0", "", Cause::machine_cross_host_bridge}}},
+      // Matrices.
+      {"sixteen GPUs, rows broken at the width of a terminal",
+       [] {
+         std::string text = "\t";
+         for (int i = 0; i < 16; ++i) text += "GPU" + std::to_string(i) + "\t";
+         text += "CPU Affinity\tNUMA Affinity\n";
+         for (int i = 0; i < 16; ++i) {
+           text += "GPU" + std::to_string(i);
+           for (int j = 0; j < 16; ++j) {
+             text += i == j ? "\t X " : i / 8 == j / 8 ? "\tNV6" : "\tSYS";
+             if (j == 9) text += "\n";
+           }
+           text += "\t0-63\t0\n";
+         }
+         return text;
+       }(),
+       {{M::p2p, V::unknown, "GPU3-GPU7"},
+        {M::p2p, V::unknown, "GPU3-GPU12", "", Cause::machine_cross_socket}}},
+      {"SOC is what SYS was called",
+       "\tGPU0\tGPU1\tmlx4_0\tCPU Affinity\nGPU0\t X \tSOC\tPHB\t0-7\nGPU1\tSOC\t X "
+       "\tSOC\t8-15\nmlx4_0\tPHB\tSOC\t X \n",
+       {{M::p2p, V::unknown, "GPU0-GPU1", "", Cause::machine_cross_socket}}},
+      {"properties that refuse no copy",
+       "$ nvidia-smi topo -p2p n\n \tGPU0\tGPU1\n GPU0\tX\tNS\n GPU1\tNS\tX\n",
+       {{M::p2p, V::unknown, "GPU0-GPU1"}}},
+      {"disabled by the registry",
+       "$ nvidia-smi topo -p2p w\n \tGPU0\tGPU1\n GPU0\tX\tDR\n GPU1\tDR\tX\n",
+       {{M::p2p, V::impossible, "GPU0-GPU1", "write", Cause::p2p_disabled_by_setting}}},
+      {"amd-smi",
+       "LINK TYPE TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 SELF         "
+       "XGMI\n0000:22:00.0 XGMI         SELF\n",
+       {{M::p2p, V::unknown, "GPU0-GPU1"}}},
+      // Measurements.
+      {"a PCIe pair that gains a little and answers at once",
+       "P2P Connectivity Matrix\n     D\\D     0     1\n     0\t     1     1\n     1\t     1     "
+       "1\n"
+       "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n     0 900.00 "
+       "20.00 \n     1 20.10 900.00 \n"
+       "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D     0      1 \n   "
+       "  0 900.00 25.00 \n     1 25.10 900.00 \n"
+       "P2P=Disabled Latency Matrix (us)\n   GPU     0      1 \n     0   2.00 15.00 \n     1 15.00 "
+       "2.00 \n"
+       "P2P=Enabled Latency (P2P Writes) Matrix (us)\n   GPU     0      1 \n     0   2.00 1.20 \n  "
+       "   1 1.20 2.00 \n",
+       {{M::p2p, V::direct, "GPU0-GPU1"}, {M::p2p, V::direct, "GPU1-GPU0"}}},
+      {"a pair that cannot is measured all the same",
+       "P2P Connectivity Matrix\n     D\\D     0     1\n     0       1     0\n     1       0     "
+       "1\n"
+       "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n     0 900.00 "
+       "20.00 \n     1 20.10 900.00 \n"
+       "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D     0      1 \n   "
+       "  0 900.00 40.00 \n     1 40.10 900.00 \n",
+       {{M::p2p, V::impossible, "GPU0-GPU1"}}},
+      {"a version that compares no data",
+       "nvbandwidth Version: v0.5\nRunning device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) <- "
+       "GPU(column) bandwidth (GB/s)\n"
+       "           0         1\n 0       N/A    276.07\n 1    276.36       N/A\n",
+       {{M::p2p, V::unknown, "GPU1-GPU0"}}},
+      {"simpleP2P whose data is right",
+       "[simpleP2P] - Starting...\nChecking for multiple GPUs...\nCUDA-capable device count: 2\n"
+       "> Peer access from NVIDIA A100 (GPU0) -> NVIDIA A100 (GPU1) : Yes\n"
+       "Enabling peer access between GPU0 and GPU1...\ncudaMemcpyPeer / cudaMemcpy between GPU0 "
+       "and GPU1: 230.10GB/s\n"
+       "Run kernel on GPU1, taking source data from GPU0 and writing to GPU1...\nCopy data back to "
+       "host from GPU0 and verify results...\n"
+       "Disabling peer access...\nShutting down...\nTest passed\n",
+       {{M::p2p, V::direct, "GPU0-GPU1", "both"}}},
+      {"simpleP2P whose data is wrong",
+       "[simpleP2P] - Starting...\nCUDA-capable device count: 2\nEnabling peer access between GPU0 "
+       "and GPU1...\n"
+       "Run kernel on GPU0, taking source data from GPU1 and writing to GPU0...\n"
+       "Verification error @ element 1: val = 0.000000, ref = 4.000000\nTest failed!\n",
+       {{M::p2p, V::broken, "GPU0-GPU1", "", Cause::p2p_wrong_data}}},
+      {"perftest: managed memory is no GPU memory",
+       "$ ib_write_bw -d mlx5_1 --use_cuda=0\ninitializing CUDA\nPicking device No. 0\n"
+       "allocated GPU buffer of a 131072 address at 0x7f00 for type CUDA_MEM_MANAGED\n             "
+       "       RDMA_Write BW Test\n"
+       " Dual-port       : OFF          Device         : mlx5_1\n #bytes     #iterations    BW "
+       "peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+       " 65536      5000             190.10             190.00             0.362\n",
+       {{M::rdma, V::unknown, "mlx5_1", "", Cause::rdma_host_memory_test}}},
+      {"perftest: no dma-buf",
+       "$ ib_write_bw -d mlx5_1 --use_cuda=1 --use_cuda_dmabuf\nPicking device No. 1\n"
+       "allocated GPU buffer address at 00007f pointer=0x7f\nCouldn't allocate MR with "
+       "error=93\nfailed to create mr\n",
+       {{M::rdma, V::impossible, "GPU1-mlx5_1", "", Cause::rdma_dmabuf_not_supported}}},
+      {"perftest: the completion fails",
+       "Completion with error at client\n  Failed status 4: wr_id 0 syndrom 0x51\nscnt=828, "
+       "ccnt=700\n",
+       {{M::rdma, V::broken, "", "", Cause::rdma_remote_access_error}}},
+      // UCX.
+      {"UCX: fragments in host memory",
+       "+---------------------------+--------------------------------------------------------------"
+       "-+\n"
+       "| ucx inter-node cfg#3      | tagged message by ucp_tag_send*(multi) from cuda/GPU0        "
+       "  |\n"
+       "+---------------------------+---------------------------------------------+----------------"
+       "-+\n"
+       "|                   0..8184 | eager copy-in copy-out                      | "
+       "rc_mlx5/mlx5_0:1 |\n"
+       "|                 8185..inf | rendezvous cuda_copy, zero-copy read from remote, cuda_copy, "
+       "frag host | rc_mlx5/mlx5_0:1 |\n",
+       {{M::rdma, V::staged, "GPU0-mlx5_0", "", Cause::rdma_host_buffers}}},
+      {"UCX: cuda_ipc within a node",
+       "| ucx intra-node cfg#3      | tagged message by ucp_tag_send*(multi) from cuda/GPU0 to "
+       "cuda  |\n"
+       "|                    0..inf | rendezvous zero-copy read from remote       | cuda_ipc/cuda  "
+       "  |\n",
+       {{M::p2p, V::direct, "GPU0-GPU"}}},
+      {"UCX: managed memory",
+       "| a inter-node cfg#1 | remote memory write by ucp_put* from cuda-managed to cuda-managed "
+       "|\n| 0..inf | zero-copy | rc_mlx5/mlx5_0:1 |\n",
+       {{M::rdma, V::unknown}}},
+      // Storage.
+      {"gdscheck: routes",
+       " GDS release version: 1.16.1.26\n nvidia_fs version:  2.28 nvidia_fs minimum version: "
+       "2.12\n DRIVER CONFIGURATION:\n"
+       " NVMe               : nvfs, compat\n NFS                : compat\n CUFILE CONFIGURATION:\n "
+       "properties.use_compat_mode : true\n",
+       {{M::storage, V::unknown, "NVMe", "", Cause::evidence_capability_only}}},
+      {"gdscheck: compatibility forced",
+       " GDS release version: 1.7.2.10\n nvidia_fs version:  2.16\n NVMe               : "
+       "Supported\n properties.use_compat_mode : true\n"
+       " properties.force_compat_mode : true\n",
+       {{M::storage, V::staged, "", "", Cause::storage_compat_forced}}},
+      {"gdscheck: line ends lost",
+       " NVMe : Unsupported NVMeOF : Unsupported SCSI : Unsupported NFS : Unsupported\n",
+       {{M::storage, V::unknown, "", "", Cause::storage_driver_not_registered}}},
+      {"cuFile: the file is refused in the end",
+       " 01-01-2026 00:00:00:1 [pid=5 tid=5] ERROR  cufio-fs:268 Unsupported block device: "
+       "/dev/dm-0\n"
+       " 01-01-2026 00:00:00:1 [pid=5 tid=5] ERROR  cufio:340 cuFileHandleRegister error: internal "
+       "error\n",
+       {{M::storage, V::impossible, "/dev/dm-0", "", Cause::storage_block_device_unsupported}}},
+      {"cuFile: no P2PDMA, and the module's path taken",
+       " 26-02-2026 03:08:04:646 [pid=9 tid=9] INFO   cufio-drv:828 pci_p2pdma not supported "
+       "errornum: 801 error:  CUDA_ERROR_NOT_SUPPORTED\n"
+       " 26-02-2026 03:08:05:646 [pid=9 tid=9] DEBUG  cufio_core:2971 gds path taken with ODIRECT "
+       "fd: 61\n",
+       {{M::storage, V::direct, "process 9"}}},
+      {"gds_stats tells both ways",
+       "cuFile STATS VERSION : 3\nGPU 0 Read: bw=1.2 util(%)=9 n=100 posix=40 unalign=0 dr=0 err=0 "
+       "MiB=9 Write: bw=0 util(%)=0 n=0 posix=0 unalign=0 err=0 MiB=0 BufRegister: n=1 err=0\n",
+       {{M::storage, V::staged, "GPU0", "read", Cause::storage_compat_used}}},
+      {"counters: one reading decides nothing",
+       "IO stats: Enabled, peer IO stats: Disabled\nReads  : n=77 ok=77 err=0 readMiB=77 "
+       "io_state_err=0\nWrites : n=0 ok=0 err=0 writeMiB=0 io_state_err=0\n",
+       {{M::storage, V::unknown, "reads"}}},
+      {"counters: the later reading is smaller",
+       "# before\nReads  : n=77 ok=77 err=0\n# after\nReads  : n=5 ok=5 err=0\n",
+       {{M::storage, V::unknown, "reads"}}},
+      {"gdsio was told to go through the host",
+       "IoType: READ XferType: CPU_GPU Threads: 4 DataSetSize: 1/1(KiB) IOSize: 512(KiB) "
+       "Throughput: 3.0 GiB/sec, Avg_Latency: 3.0 usecs ops: 4 total_time 3.3 secs\n",
+       {{M::storage, V::staged, "", "read", Cause::storage_host_path_requested}}},
+      // The machine.
+      {"redirecting ports of a switch, as a mail quotes them",
+       "> " + switch_stanza,
+       {{M::p2p, V::unknown, "41:00.0", "", Cause::machine_acs_redirect}}},
+      {"the IOMMU refuses the processor's own graphics",
+       "[    0.361089] DMAR: [DMA Read NO_PASID] Request device [00:02.0] fault addr 0x7cd80000 "
+       "[fault reason 0x01] Present bit in root entry is clear\n",
+       {{M::p2p, V::unknown, "00:02.0", "", Cause::machine_iommu_fault}}},
+      {"the IOMMU refuses an adapter",
+       "mlx5_core 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x002f address=0x10 "
+       "flags=0x0020]\n",
+       {{M::rdma, V::broken, "0000:41:00.0", "", Cause::machine_iommu_fault}}},
+      {"a module whose symbols are missing",
+       "[  11.1] nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n",
+       {{M::rdma, V::staged, "nvidia_peermem", "", Cause::rdma_peermem_load_failed}}},
+      {"ibstat",
+       "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: "
+       "Down\n\t\tPhysical state: Disabled\n\t\tRate: 10\n",
+       {{M::rdma, V::impossible, "mlx5_0", "", Cause::rdma_port_down}}},
+      {"rdma link",
+       "link mlx5_2/1 state DOWN physical_state DISABLED netdev ens3f0\n",
+       {{M::rdma, V::impossible, "mlx5_2", "", Cause::rdma_port_down}}},
+      {"peer memory, as grep prints it",
+       "/sys/kernel/mm/memory_peers/nv_mem/num_alloc_mrs:4\n/sys/kernel/mm/memory_peers/nv_mem/"
+       "num_reg_bytes:8388608\n",
+       {{M::rdma, V::direct}}},
+      {"peer memory that nobody registered",
+       "num_alloc_mrs value: 0\nnum_reg_bytes value: 0\n",
+       {{M::rdma, V::unknown}}},
+  };
+}
+
+TEST(CaptureVariants, AreExplained) {
+  for (const Variant& variant : variants()) {
+    const core::Explanation got = explain_texts({{"text", variant.text}});
+    for (const Said& said : variant.expected) {
+      EXPECT_TRUE(is_said(got, said))
+          << variant.name << ": " << to_string(said.member) << ' ' << to_string(said.verdict) << ' '
+          << said.subject << ' ' << said.direction << ' ' << to_string(said.cause) << '\n'
+          << core::dump_json(report::explanation_json(got));
+    }
+  }
+}
+
+TEST(CaptureVariants, NothingInOrdinaryTextIsRecognised) {
+  const std::string text =
+      "Hello, I have a machine with two cards and it is slow.\n\nRegards\n0 1 2 3\nname : value\n"
+      "https://example.org/a?b=c > d | e\nint main() { return 0; }\n";
+  EXPECT_TRUE(explain_texts({{"mail", text}}).pieces.empty());
+}
+
+TEST(CaptureVariants, LinesKeepTheirNumbers) {
+  const core::Explanation got =
+      explain_texts({{"chat",
+                      "> hi\r\n>\r\n> \x1b[1mn:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via "
+                      "P2P/CUMEM\x1b[0m\r\n> bye\r\n"}});
+  ASSERT_EQ(got.verdicts.size(), 1U);
+  ASSERT_EQ(got.verdicts[0].evidence.size(), 1U);
+  EXPECT_EQ(got.verdicts[0].evidence[0].line, 3U);
+  EXPECT_EQ(got.verdicts[0].evidence[0].text,
+            "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM");
+  ASSERT_EQ(got.pieces.size(), 1U);
+  EXPECT_EQ(got.pieces[0].first_line, 3U);
+}
+
+TEST(CaptureVariants, TwoReadingsInTwoFilesAreOneDifference) {
+  const std::string before =
+      "IO stats: Enabled, peer IO stats: Disabled\nReads  : n=10 ok=10 err=0\nWrites : n=0 ok=0 "
+      "err=0\n";
+  const std::string after =
+      "IO stats: Enabled, peer IO stats: Disabled\nReads  : n=30 ok=30 err=0\nWrites : n=0 ok=0 "
+      "err=0\n";
+  // The names say the order.
+  for (const bool turn : {false, true}) {
+    std::vector<CaseText> texts = {{"before.txt", before}, {"after.txt", after}};
+    if (turn) std::swap(texts[0], texts[1]);
+    const core::Explanation got = explain_texts(texts);
+    EXPECT_TRUE(is_said(got, {Member::storage, Verdict::direct, "reads", "read"}));
+  }
+}
+
+TEST(CaptureVariants, ChunksOfAnySizeGiveTheSame) {
+  const std::string text =
+      text_of_file(cases_folder() / "bundle/near_nic_left_unused/nccl.txt") + switch_stanza;
+  const std::string whole = core::dump_json(report::explanation_json(explain_texts({{"t", text}})));
+  for (const std::size_t size : {1U, 7U, 64U, 1000U}) {
+    captures::TextReader reader;
+    reader.begin("t");
+    for (std::size_t at = 0; at < text.size(); at += size)
+      reader.feed(std::string_view(text).substr(at, size));
+    reader.end();
+    EXPECT_EQ(core::dump_json(report::explanation_json(judge::explain(reader.finish()))), whole)
+        << size;
+  }
+}
+
+TEST(CaptureVariants, BytesThatAreNoTextDoNoHarm) {
+  std::string text =
+      "\xff\xfe GPU0\xff\nn:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/\xff\n";
+  text += std::string(200000, 'x') + "\n" + std::string(100, '\0') + "\n";
+  const core::Explanation got = explain_texts({{"t", text}});
+  EXPECT_TRUE(core::parse_json(core::dump_json(report::explanation_json(got)), "t").ok());
+}
+
+}  // namespace
+}  // namespace nobounce::test
