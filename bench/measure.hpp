@@ -75,5 +75,7 @@ int copy(const std::vector<std::string>& words);
 int peer(const std::vector<std::string>& words);
 int async_reads(const std::vector<std::string>& words);
 int ledger_cost(const std::vector<std::string>& words);
+int nccl_log(const std::vector<std::string>& words);
+int explain(const std::vector<std::string>& words);
 
 }  // namespace nobounce::bench

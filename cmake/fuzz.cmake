@@ -3,7 +3,7 @@
 set(NOBOUNCE_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
 add_custom_target(fuzzers)
 # What is fuzzed are parsers: linking only them keeps the whole library out of the build.
-set(NOBOUNCE_FUZZED_MODULES core captures topology)
+set(NOBOUNCE_FUZZED_MODULES core captures judge topology)
 set(NOBOUNCE_FUZZED_SOURCES
   src/evidence/nvidia_fs_counts.cpp
   src/provider/storage/statistics_window.cpp

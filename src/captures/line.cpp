@@ -1,6 +1,9 @@
 // Cleaning lines.
 #include "captures/line.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "captures/scan.hpp"
 #include "core/json.hpp"
 
@@ -39,14 +42,28 @@ void append_byte(std::string& buffer, char c) {
   buffer += digits[value & 15];
 }
 
+/// Whether any byte of eight is a control character or beyond ASCII. Exact but for tabs.
+bool has_special(std::uint64_t eight) {
+  constexpr std::uint64_t high = 0x8080808080808080u;
+  constexpr std::uint64_t blanks = 0x2020202020202020u;
+  return ((eight | ((eight - blanks) & ~eight)) & high) != 0;
+}
+
 bool is_plain(std::string_view raw) {
-  for (const char c : raw) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 || (byte < 0x20 && c != '\t') || c == 0x7f) return false;
+  std::size_t at = 0;
+  for (; at + 8 <= raw.size(); at += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, raw.data() + at, 8);
+    if (has_special(eight)) break;
+  }
+  for (; at < raw.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(raw[at]);
+    if (byte >= 0x80 || (byte < 0x20 && raw[at] != '\t')) return false;
   }
   // `[4m` and `^[[4m` hold only plain characters.
-  for (std::size_t at = raw.find('['); at != std::string_view::npos; at = raw.find('[', at + 1)) {
-    if (escape_length(raw.substr(at)) > 0) return false;
+  for (std::size_t open = raw.find('['); open != std::string_view::npos;
+       open = raw.find('[', open + 1)) {
+    if (escape_length(raw.substr(open)) > 0) return false;
   }
   return !has(raw, "&gt;") && !has(raw, "^[[") && !has(raw, "\\u003e");
 }

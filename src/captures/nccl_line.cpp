@@ -113,7 +113,15 @@ std::optional<NcclRank> nccl_rank_at_front(std::string_view text, std::string_vi
 
 /// Where a transport ends: RCCL appends ` comm 0x..`, collectors quotes and escapes.
 std::string_view nccl_transport(std::string_view text) {
-  text = until(text, "\"\\<\t");
+  std::size_t end = 0;
+  bool blank = false;
+  for (; end < text.size(); ++end) {
+    const char c = text[end];
+    if (c == '"' || c == '\\' || c == '<' || c == '\t') break;
+    blank = blank || c == ' ';
+  }
+  text = text.substr(0, end);
+  if (!blank) return text;
   for (const std::string_view tail : {" comm ", " nRanks", "  "}) text = before(text, tail);
   return trim(text);
 }
@@ -164,21 +172,30 @@ bool nccl_network(std::string_view text, NcclUse& use) {
 
 }  // namespace
 
+std::size_t nccl_via(std::string_view body) {
+  // From the letter, which is rarer than the blank before it.
+  for (std::size_t at = body.find("via "); at != std::string_view::npos;
+       at = body.find("via ", at + 4)) {
+    if (at > 0 && body[at - 1] == ' ') return at - 1;
+  }
+  return std::string_view::npos;
+}
+
 std::optional<NcclUse> nccl_use(std::string_view body) {
-  const std::size_t via = body.find(" via ");
+  const std::size_t via = nccl_via(body);
   if (via == std::string_view::npos) return std::nullopt;
   std::string_view left = body.substr(0, via);
   NcclUse use;
   use.transport = nccl_transport(body.substr(via + 5));
   const std::size_t arrow = left.find("->");
   const std::size_t back = arrow == std::string_view::npos ? left.find("<-") : arrow;
-  const bool collective = has(left, "Coll");
-  if (back == std::string_view::npos && !collective) return std::nullopt;
-  for (const std::string_view direction : {"send", "receive"}) {
-    if (ends(left, "[" + std::string(direction) + "]")) {
-      use.direction = direction == "send" ? "send" : "receive";
-      left = left.substr(0, left.rfind('['));
-    }
+  if (back == std::string_view::npos && !has(left, "Coll")) return std::nullopt;
+  if (ends(left, "[send]")) {
+    use.direction = "send";
+    left.remove_suffix(6);
+  } else if (ends(left, "[receive]")) {
+    use.direction = "receive";
+    left.remove_suffix(9);
   }
   if (back != std::string_view::npos) {
     const auto first = nccl_rank_at_end(left.substr(0, back));

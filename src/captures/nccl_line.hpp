@@ -40,6 +40,8 @@ struct NcclUse {
   bool gdrdma = false;
   bool cut = false;  ///< the end is missing: cannot be told
 };
+/// Where ` via ` stands.
+[[nodiscard]] std::size_t nccl_via(std::string_view body);
 /// Nothing where the body is no such line.
 [[nodiscard]] std::optional<NcclUse> nccl_use(std::string_view body);
 

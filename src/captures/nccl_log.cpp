@@ -1,5 +1,5 @@
-// NCCL and RCCL logs: transports in use. A job of a thousand ranks says the same of a pair for each
-// channel: lines are told apart by their end, and only new ones are read in full.
+// NCCL and RCCL logs: transports in use. A job of a thousand ranks says the same of a subject for
+// each channel and far end: such lines are only counted.
 #include "captures/nccl_log.hpp"
 
 #include <algorithm>
@@ -86,45 +86,61 @@ bool NcclLogParser::take(const Line& line) {
 }
 
 bool NcclLogParser::take_use(const Line& line, const NcclLine& said) {
-  const std::size_t via = said.body.find(" via ");
-  if (via == std::string_view::npos) {
-    // Broken before `via`: wait for the rest.
-    const bool arrow = has(said.body.substr(0, 80), "->") || has(said.body.substr(0, 80), "<-");
-    if (arrow && (starts(said.body, "Channel ") || starts(said.body, "Ring ")) &&
-        said.body.size() < 60 && said.marked) {
-      pending_ = std::string(line.text);
-      pending_number_ = line.number;
-      ensure(line);
-      return true;
-    }
-    return false;
-  }
-  if (count_again(line, said, via)) return true;
   const auto use = nccl_use(said.body);
   if (!use.has_value()) {
-    if (!starts(said.body, "Channel ") && !starts(said.body, "Ring ")) return false;
-    ensure(line);
-    pending_ = std::string(line.text);
-    pending_number_ = line.number;
+    const std::string_view front = said.body.substr(0, 60);
+    if (!starts(front, "Channel ") && !starts(front, "Ring ")) return false;
+    if (nccl_via(said.body) == std::string_view::npos) {
+      // Broken before `via`: wait for the rest.
+      if (!said.marked || said.body.size() >= 60) return false;
+      if (!has(front, "->") && !has(front, "<-")) return false;
+    }
+    wait_for_rest(line);
+    return true;
+  }
+  const bool may_go_on = use->cut || (use->kind == NcclUseKind::network && !use->gdrdma);
+  if ((!may_go_on || !broken_lines_) && count_again(line, said, *use)) return true;
+  if (may_go_on) {
+    wait_for_rest(line);
     return true;
   }
   ensure(line);
-  const bool may_go_on = use->cut || (use->kind == NcclUseKind::network && !use->gdrdma);
-  if (may_go_on) {
-    pending_ = std::string(line.text);
-    pending_number_ = line.number;
-    return true;
-  }
   add_use(line, said, *use);
   return true;
 }
 
-/// True where a line with the same end, of the same node, has been read.
-bool NcclLogParser::count_again(const Line& line, const NcclLine& said, std::size_t via) {
-  const std::size_t colon = said.body.find(" : ");
-  if (colon == std::string_view::npos || colon > via) return false;
-  const auto found = seen_.find(
-      nccl_hash(said.body.substr(colon), nccl_hash(said.process, said.device.value_or(0))));
+void NcclLogParser::wait_for_rest(const Line& line) {
+  ensure(line);
+  pending_ = std::string(line.text);
+  pending_number_ = line.number;
+}
+
+namespace {
+
+/// What names a subject: its node, both devices or the own one, the way.
+std::uint64_t nccl_subject_hash(const NcclLine& said, const NcclUse& use, std::uint32_t version) {
+  const auto rank_hash = [&](const NcclRank& rank, std::uint64_t seed) {
+    if (!rank.bracket.empty() && !nccl_is_bus(rank.bracket, version))
+      return nccl_hash(rank.bracket, seed);
+    return nccl_hash("", seed * 31 + rank.rank * 8191ULL + said.device.value_or(77));
+  };
+  std::uint64_t hash = nccl_hash(said.host, static_cast<std::uint64_t>(use.kind) + 1);
+  const bool local = use.kind == NcclUseKind::peer || use.kind == NcclUseKind::shared_memory;
+  if (local) {
+    hash = rank_hash(use.target, rank_hash(use.source, hash));
+    return nccl_hash(use.transport, hash);
+  }
+  const bool receives = use.direction == "receive";
+  hash = rank_hash(receives ? use.target : use.source, hash);
+  hash = nccl_hash(use.plugin, hash * 4 + (receives ? 2 : 0) + (use.gdrdma ? 1 : 0));
+  return nccl_hash("", hash * 31 + use.adapter.value_or(99'999));
+}
+
+}  // namespace
+
+bool NcclLogParser::count_again(const Line& line, const NcclLine& said, const NcclUse& use) {
+  if (use.cut || (use.proxy.has_value() && proxies_.count(*use.proxy) == 0)) return false;
+  const auto found = seen_.find(nccl_subject_hash(said, use, version_));
   if (found == seen_.end()) return false;
   ++subjects_[found->second].lines;
   reach(line);
@@ -146,6 +162,7 @@ bool NcclLogParser::continue_pending(const Line& line) {
     if (!use.has_value() || use->cut) continue;
     const Line first{joined, pending_number_};
     add_use(first, said, *use);
+    broken_lines_ = true;
     pending_.clear();
     reach(line);
     return true;
@@ -209,11 +226,8 @@ void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUs
     subjects_.push_back(std::move(one));
   }
   ++subjects_[found->second].lines;
-  const std::size_t colon = said.body.find(" : ");
-  if (colon != std::string_view::npos && seen_.size() < seen_max && !use.cut)
-    seen_.emplace(
-        nccl_hash(said.body.substr(colon), nccl_hash(said.process, said.device.value_or(0))),
-        found->second);
+  if (seen_.size() < seen_max && !use.cut)
+    seen_.emplace(nccl_subject_hash(said, use, version_), found->second);
 }
 
 void NcclLogParser::leave_subjects() {
@@ -285,7 +299,7 @@ void NcclLogParser::end() {
   adapters_line_.reset();
   graph_line_.reset();
   said_.clear();
-  dropped_ = false;
+  dropped_ = broken_lines_ = false;
 }
 
 std::unique_ptr<Parser> nccl_log_parser(Sink& sink) {

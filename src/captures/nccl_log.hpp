@@ -44,8 +44,10 @@ class NcclLogParser : public Parser {
  private:
   // Transports in use (nccl_log.cpp).
   bool take_use(const Line& line, const NcclLine& said);
-  bool count_again(const Line& line, const NcclLine& said, std::size_t via);
+  /// Counts a line of a subject that is known; false where it is new.
+  bool count_again(const Line& line, const NcclLine& said, const NcclUse& use);
   void add_use(const Line& line, const NcclLine& said, const NcclUse& use);
+  void wait_for_rest(const Line& line);
   bool continue_pending(const Line& line);
   void settle_pending();
   [[nodiscard]] std::string gpu_of(const NcclRank& rank, const NcclLine& said, bool local) const;
@@ -68,14 +70,13 @@ class NcclLogParser : public Parser {
   /// True the first time that something is said.
   [[nodiscard]] bool first_time(std::string what);
 
-  std::unordered_map<std::uint64_t, std::size_t> seen_;  ///< hash of a line's end -> subject
+  std::unordered_map<std::uint64_t, std::size_t> seen_;  ///< hash of what names a subject
   std::map<std::string, std::size_t> index_;             ///< key of a subject -> subjects_
   std::vector<NcclSubject> subjects_;
   std::map<std::uint32_t, NcclRankPlace> ranks_;
   std::map<std::string, std::vector<std::string>> adapters_;  ///< by host
   std::set<std::uint32_t> local_ranks_;                       ///< of local transports
   std::string pending_;  ///< a line whose end may be on the next one
-  std::string pending_text_;
   std::uint64_t pending_number_ = 0;
   std::uint32_t version_ = 0;
   std::uint64_t ranks_total_ = 0;
@@ -87,6 +88,7 @@ class NcclLogParser : public Parser {
   std::set<std::string> adapters_off_;
   std::set<std::uint32_t> proxies_;
   std::set<std::string> said_;  ///< what a thousand ranks repeat
+  bool broken_lines_ = false;   ///< a terminal broke lines: any may go on
   bool dropped_ = false;
 };
 
