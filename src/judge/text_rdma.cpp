@@ -41,6 +41,8 @@ void blame_registration(const TextCase& text, TextRow& row, const std::string& p
     return;
   }
   blame(row, Cause::rdma_peermem_not_loaded);
+  if (!text.any(SignKind::module_absent) && row.verdict.reason.find("lsmod") == std::string::npos)
+    row.verdict.reason += "; lsmod would tell whether the module is missing or unseen";
   for (const CaptureSign* absent : text.all(SignKind::module_absent)) {
     if (absent->word == "nvidia_peermem") cite(row, *absent);
   }

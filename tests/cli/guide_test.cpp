@@ -85,7 +85,8 @@ bool matches(const std::vector<std::string>& lines, std::size_t at,
 /// Depends on this machine, or on programs that need not be there.
 bool can_be_run(const std::string& command) {
   return command.rfind("nobounce ", 0) == 0 &&
-         command.find(" --machine soft:") != std::string::npos &&
+         (command.find(" --machine soft:") != std::string::npos ||
+          command.rfind("nobounce explain ", 0) == 0) &&
          command.find('|') == std::string::npos && command.find("1GiB") == std::string::npos;
 }
 
@@ -135,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(Documents, ShownCommands,
                          ::testing::Values("README.md", "docs/guide/quick-start.md",
                                            "docs/guide/receipts.md", "docs/guide/policies.md",
                                            "docs/guide/verdicts.md", "docs/guide/prove.md",
-                                           "docs/guide/software-machine.md"),
+                                           "docs/guide/software-machine.md",
+                                           "docs/guide/explain.md"),
                          [](const auto& tested) {
                            std::string name = std::filesystem::path(tested.param).stem();
                            name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
