@@ -74,9 +74,12 @@ TEST(Explain, PagesAndListOfCauses) {
   // Every cause has its page in the program.
   for (const core::Json& cause : *json.find("causes")->as_array()) {
     const std::string id = *cause.find("id")->as_text();
-    EXPECT_TRUE(
-        std::filesystem::exists(std::string(NOBOUNCE_SOURCE_DIR) + "/docs/causes/" + id + ".md"))
-        << id;
+    const Ran shown = run({"explain", id});
+    EXPECT_EQ(shown.exit_code, 0) << id;
+    for (const char* part :
+         {"**What is so.**", "**How it is seen.**", "**Why it matters.**", "**How to mend it.**",
+          "**How to check.**", "**When it is harmless.**", "**Sources.**"})
+      EXPECT_TRUE(holds(shown.out, part)) << id << ": " << part;
   }
   EXPECT_TRUE(holds(run({"explain", "--list"}).out, "rdma.host_buffers"));
 }
