@@ -77,10 +77,12 @@ CLI::App* add_check(CLI::App& app, CheckArguments& check) {
       ->allow_extra_args(false);
   command
       ->add_option("--pair", check.pairs,
-                   "judge this ordered pair only, such as gpu:0,gpu:1 or drive:nvme0n1,gpu:0")
+                   "judge this ordered pair only, such as gpu:0,gpu:1, drive:nvme0n1,gpu:0 or "
+                   "gpu:0,nic:mlx5_0")
       ->type_name("A,B")
       ->allow_extra_args(false);
-  command->add_flag("--all", check.all, "show what is met, too, and every pair of GPUs");
+  command->add_flag("--all", check.all,
+                    "show what is met, too, and every pair of GPUs, and of a GPU and an adapter");
   command->add_flag("--async", check.async,
                     "also judge transfers that a stream or a kernel orders");
   return command;

@@ -11,8 +11,10 @@
 #include "cli/commands.hpp"
 #include "cli/pair_argument.hpp"
 #include "cli/place_argument.hpp"
+#include "core/adapter_distance.hpp"
 #include "judge/path.hpp"
 #include "judge/peer.hpp"
+#include "judge/rdma.hpp"
 #include "preconditions/read_facts.hpp"
 #include "preconditions/read_peer_facts.hpp"
 #include "proof/prove.hpp"
@@ -163,13 +165,46 @@ std::vector<report::CheckRow> rows_of_gpu_pairs(Session& session, system::Host& 
   return rows;
 }
 
+report::CheckRow check_adapter(const Machine& machine, const core::HostFacts& facts,
+                               std::uint32_t gpu, std::uint32_t nic) {
+  judge::RdmaJudgement judged =
+      judge::judge_rdma({.machine = machine, .host = facts, .gpu = gpu, .nic = nic});
+  const DeviceRef adapter{DeviceRef::Kind::nic, static_cast<std::uint16_t>(nic)};
+  return rdma_row("gpu:" + std::to_string(gpu), device_name(machine, adapter),
+                  std::move(judged.findings), std::move(judged.degraded_causes));
+}
+
+/// Each GPU's nearest adapters, which a connection would use; all of them with --all.
+std::vector<report::CheckRow> rows_of_adapters(Session& session, system::Host& host,
+                                               const CheckArguments& arguments,
+                                               const std::vector<std::uint32_t>& gpus) {
+  std::vector<report::CheckRow> rows;
+  const Machine& machine = session.machine();
+  if (machine.nics.empty()) return rows;
+  const core::HostFacts facts = preconditions::read_host_facts(host, machine, host.cuda().ok());
+  for (const std::uint32_t gpu : gpus) {
+    const DeviceRef memory{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
+    const std::vector<core::RankedAdapter> ranked = core::adapters_by_distance(machine, memory);
+    for (const core::RankedAdapter& each : ranked) {
+      if (!arguments.all && each.distance != ranked.front().distance) break;
+      rows.push_back(check_adapter(machine, facts, gpu, each.nic));
+    }
+  }
+  return rows;
+}
+
 Attempt<std::vector<report::CheckRow>> rows_of_pairs(Session& session, system::Host& host,
                                                      const std::vector<std::string>& pairs) {
   const Machine& machine = session.machine();
   std::vector<report::CheckRow> rows;
   for (const std::string& text : pairs) {
-    Result<PairArgument> pair = parse_pair(machine, text);
+    Result<PairArgument> pair = parse_pair(machine, text, PairKinds::adapters_too);
     if (!pair.ok()) return Problem{std::move(pair).error()};
+    if (pair->with_adapter()) {
+      rows.push_back(check_adapter(machine, peer_facts(session, host), pair->beside_adapter().index,
+                                   pair->adapter().index));
+      continue;
+    }
     if (pair->two_gpus()) {
       rows.push_back(
           check_gpus(machine, peer_facts(session, host), pair->source.index, pair->target.index));
@@ -222,6 +257,10 @@ Attempt<std::vector<report::CheckRow>> all_rows(Session& session, system::Host& 
   if (!arguments.paths.empty()) return rows;  // a path is no matter of two GPUs
   for (report::CheckRow& row :
        rows_of_gpu_pairs(session, host, arguments, std::get<std::vector<std::uint32_t>>(gpus))) {
+    rows.push_back(std::move(row));
+  }
+  for (report::CheckRow& row :
+       rows_of_adapters(session, host, arguments, std::get<std::vector<std::uint32_t>>(gpus))) {
     rows.push_back(std::move(row));
   }
   return rows;

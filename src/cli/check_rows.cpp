@@ -101,6 +101,16 @@ report::CheckRow async_row(const std::string& issuer, const std::string& gpu,
   return row;
 }
 
+report::CheckRow rdma_row(const std::string& gpu, const std::string& adapter,
+                          std::vector<Finding> findings, std::vector<Cause> degraded_causes) {
+  report::CheckRow row;
+  row.member = Member::rdma;
+  row.source = gpu;
+  row.target = adapter;
+  row.direction = "both";
+  return concluded(std::move(row), std::move(findings), std::move(degraded_causes));
+}
+
 report::CheckRow no_gpu_row() {
   report::CheckRow row;
   row.member = Member::storage;

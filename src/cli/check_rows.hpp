@@ -38,6 +38,11 @@ struct StorageRowSubject {
                                          std::vector<Finding> findings,
                                          std::vector<Cause> degraded_causes);
 
+/// The same for a GPU and an adapter that is to reach its memory, in both directions.
+[[nodiscard]] report::CheckRow rdma_row(const std::string& gpu, const std::string& adapter,
+                                        std::vector<Finding> findings,
+                                        std::vector<Cause> degraded_causes);
+
 /// The one row of a machine without any GPU: `impossible`.
 [[nodiscard]] report::CheckRow no_gpu_row();
 

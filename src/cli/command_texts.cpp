@@ -67,8 +67,9 @@ CommandDescription check() {
           .summary = "say what a direct path needs, pair by pair, and what is missing",
           .details =
               "Rows: every GPU with every mount on a drive, reads and writes; each GPU with its "
-              "best partner, and one pair of GPUs per level of distance. What is unmet comes with "
-              "what was observed and how to mend it. Nothing is moved or changed.\n\n"
+              "best partner, and one pair of GPUs per level of distance; each GPU with its nearest "
+              "network adapters. What is unmet comes with what was observed and how to mend it. "
+              "Nothing is moved or changed.\n\n"
               "A capability proves nothing: prove shows how bytes really travel.",
           .positionals = {},
           .options = {},

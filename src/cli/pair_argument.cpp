@@ -6,7 +6,7 @@
 
 namespace nobounce::cli {
 
-Result<PairArgument> parse_pair(const Machine& machine, std::string_view text) {
+Result<PairArgument> parse_pair(const Machine& machine, std::string_view text, PairKinds kinds) {
   const auto wrong = [&](std::string detail) {
     return Error{.origin = ErrorOrigin::input,
                  .attempted = "read the pair \"" + std::string(text) + "\"",
@@ -27,9 +27,16 @@ Result<PairArgument> parse_pair(const Machine& machine, std::string_view text) {
     if (*source == *target) return wrong("a GPU and itself are no pair");
     return pair;
   }
+  const bool adapter = (is(*source, DeviceRef::Kind::nic) && is(*target, DeviceRef::Kind::gpu)) ||
+                       (is(*source, DeviceRef::Kind::gpu) && is(*target, DeviceRef::Kind::nic));
+  if (adapter && kinds == PairKinds::adapters_too) return pair;
   const bool storage = (is(*source, DeviceRef::Kind::drive) && is(*target, DeviceRef::Kind::gpu)) ||
                        (is(*source, DeviceRef::Kind::gpu) && is(*target, DeviceRef::Kind::drive));
-  if (!storage) return wrong("a pair is two GPUs, or a drive and a GPU");
+  if (!storage) {
+    return wrong(kinds == PairKinds::adapters_too
+                     ? "a pair is two GPUs, a drive and a GPU, or a GPU and an adapter"
+                     : "a pair is two GPUs, or a drive and a GPU");
+  }
   return pair;
 }
 

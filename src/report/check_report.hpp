@@ -19,7 +19,7 @@ struct CheckRow {
   Member member = Member::storage;
   std::string source;  ///< `drive:nvme0n1`, `gpu:0`
   std::string target;
-  std::string direction;  ///< `read` or `write`, as the file sees it; `copy`
+  std::string direction;  ///< `read` or `write`, as the file sees it; `copy`; `both` of adapters
   std::string
       path;  ///< the mount point or the path that was asked about; empty where there is none
   FindingState state = FindingState::unknown;  ///< of all findings together

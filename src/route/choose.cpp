@@ -51,6 +51,18 @@ Cause refusal_cause(const Candidate& candidate) {
   return Cause::staged_no_direct_provider;
 }
 
+/// Adapters are refused for each way that failed; others for what stands first.
+std::vector<Cause> refusal_causes(const Candidate& candidate) {
+  std::vector<Cause> causes;
+  if (candidate.provider == ProviderKind::rdma) {
+    for (const Finding& finding : candidate.assessment.findings) {
+      if (finding.state == FindingState::unmet) causes.push_back(finding.cause);
+    }
+  }
+  if (causes.empty()) causes.push_back(refusal_cause(candidate));
+  return causes;
+}
+
 void add_cause(std::vector<Cause>& causes, Cause cause) {
   if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
 }
@@ -168,7 +180,7 @@ Route choose_route(const RouteRequest& request) {
       chosen = &candidate;
       break;
     }
-    rejected.push_back(refusal_cause(candidate));
+    for (const Cause cause : refusal_causes(candidate)) rejected.push_back(cause);
   }
 
   explain(request, rejected, chosen, route.causes);

@@ -103,6 +103,7 @@ void endpoint_fields(Bytes& bytes, Value& value) {
   field(bytes, value.mtu);
   field(bytes, value.lid);
   field(bytes, value.port);
+  field(bytes, value.reads_max);
   bool_field(bytes, value.ethernet);
 }
 

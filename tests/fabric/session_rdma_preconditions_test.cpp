@@ -1,0 +1,217 @@
+// For every precondition of RDMA a machine on which exactly that one is broken, at the near end or
+// the far one: preferred stages with its cause, required refuses with it before a byte moves, the
+// plan says unmet with a remedy, both ends tell the same, and the bus ledger equals the receipt.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "support/remote_rig.hpp"
+
+namespace nobounce {
+namespace {
+
+using test::machine_with;
+using test::random_bytes;
+using test::RemoteRig;
+
+constexpr std::uint64_t length = 3000001;
+
+struct Broken {
+  const char* name;
+  Cause cause;
+  void (*breakage)(Machine&);  ///< on `workstation`; GPU 0 serves, GPU 1 uses
+};
+
+void PrintTo(const Broken& broken, std::ostream* stream) {
+  *stream << broken.name;
+}
+
+void second_below_a_bridge_of_its_own(Machine& machine, std::uint32_t numa) {
+  machine.host_bridges.push_back({numa, PeerForwarding::refused, AcsMode::off, {}});
+  machine.gpus[1].parent = {Parent::Kind::host_bridge, 1};
+  machine.switches[0].ports.clear();  // made again without it
+}
+
+const Broken all_broken[] = {
+    {"NoAdapter", Cause::rdma_no_rdma_device,
+     [](Machine& machine) {
+       machine.nics.clear();
+       machine.switches[0].ports.clear();
+     }},
+    {"PortDown", Cause::rdma_port_down, [](Machine& machine) { machine.nics[0].active = false; }},
+    {"NoReliableConnections", Cause::rdma_no_reliable_connection,
+     [](Machine& machine) { machine.nics[0].reliable_connections = false; }},
+    {"NeitherDmaBufNorPeermem", Cause::rdma_dmabuf_not_supported,
+     [](Machine& machine) {
+       machine.kernel.dmabuf = false;
+       machine.modules.nvidia_peermem = false;
+     }},
+    {"NeitherPeermemNorDmaBuf", Cause::rdma_peermem_not_loaded,
+     [](Machine& machine) {
+       machine.kernel.dmabuf = false;
+       machine.modules.nvidia_peermem = false;
+     }},
+    {"ProductHere", Cause::rdma_dmabuf_not_supported,
+     [](Machine& machine) { machine.gpus[1].gpudirect_rdma = false; }},
+    {"ProductThere", Cause::rdma_export_failed,
+     [](Machine& machine) { machine.gpus[0].gpudirect_rdma = false; }},
+    {"WindowThere", Cause::machine_bar1_too_small,
+     [](Machine& machine) { machine.gpus[0].bar1_bytes = 1u << 20; }},
+    {"LockedMemory", Cause::rdma_memlock_limit,
+     [](Machine& machine) { machine.process.memlock = "65536"; }},
+    {"Container", Cause::container_no_infiniband,
+     [](Machine& machine) {
+       machine.container.inside = true;
+       machine.container.infiniband_hidden = true;
+     }},
+    {"AcsRedirect", Cause::machine_acs_redirect,
+     [](Machine& machine) { machine.switches[0].acs = AcsMode::redirect; }},
+    {"Iommu", Cause::machine_iommu_translated,
+     [](Machine& machine) { machine.kernel.iommu = IommuMode::translated; }},
+    {"HostBridges", Cause::machine_cross_host_bridge,
+     [](Machine& machine) { second_below_a_bridge_of_its_own(machine, 0); }},
+    {"Sockets", Cause::machine_cross_socket,
+     [](Machine& machine) {
+       machine.numa_nodes.push_back({1, machine.numa_nodes[0].memory_bytes});
+       second_below_a_bridge_of_its_own(machine, 1);
+     }},
+};
+
+fabric::SoftOptions seeded() {
+  fabric::SoftOptions options;
+  options.deterministic = true;
+  return options;
+}
+
+bool says(const Receipt& receipt, Cause cause) {
+  return std::find(receipt.causes.begin(), receipt.causes.begin() + receipt.cause_count, cause) !=
+         receipt.causes.begin() + receipt.cause_count;
+}
+
+struct Pair {
+  explicit Pair(const Machine& machine)
+      : rig(machine, seeded()),
+        served(test::must(rig.serving().allocate(0, length))),
+        own(test::must(rig.client().allocate(1, length))),
+        offered(test::must(rig.server().serve(served, "weights", RemoteAccess::write))),
+        peer(rig.connect()),
+        remote(test::must(peer.open("weights", RemoteAccess::write))) {}
+  RemoteRig rig;
+  Region served;
+  Region own;
+  Export offered;
+  Peer peer;
+  RemoteRegion remote;
+};
+
+class RdmaBroken : public testing::TestWithParam<Broken> {};
+
+TEST_P(RdmaBroken, StagesWithItsCauseOrIsRefusedWithIt) {
+  Machine machine = machine_with("workstation");
+  GetParam().breakage(machine);
+  Pair pair(machine);
+  const std::vector<std::byte> bytes = random_bytes(length, 5);
+  pair.rig.soft().plant(pair.served.place(), bytes);
+
+  const Result<Route> plan =
+      pair.rig.client().plan(pair.remote.place(), pair.own.place(), Policy::direct_preferred);
+  ASSERT_TRUE(plan.ok()) << to_string(plan.error());
+  bool unmet = false;
+  for (const Candidate& candidate : plan->candidates) {
+    for (const Finding& finding : candidate.assessment.findings) {
+      if (finding.cause != GetParam().cause || finding.state != FindingState::unmet) continue;
+      unmet = true;
+      EXPECT_FALSE(finding.remedy.empty());
+      EXPECT_FALSE(finding.observed.empty());
+    }
+  }
+  EXPECT_TRUE(unmet);
+
+  pair.rig.soft().begin_account();
+  const Outcome refused = pair.rig.client().transfer(pair.remote.place(), pair.own.place(),
+                                                     {.policy = Policy::direct_required});
+  EXPECT_EQ(refused.receipt.state, TransferState::refused);
+  EXPECT_EQ(refused.receipt.bytes.total(), 0u);
+  EXPECT_TRUE(says(refused.receipt, GetParam().cause));
+
+  const Outcome read = pair.rig.client().transfer(pair.remote.place(), pair.own.place());
+  ASSERT_TRUE(read.ok()) << to_string(*read.error);
+  EXPECT_EQ(read.receipt.bytes[Carriage::staged], length) << test::show(read.receipt.bytes);
+  EXPECT_TRUE(says(read.receipt, GetParam().cause));
+  EXPECT_EQ(pair.rig.soft().look_at(pair.own.place()), bytes);
+  EXPECT_TRUE(test::claims_no_more(read.receipt, pair.rig.soft().arrived(pair.own.place())));
+  const ServerEvent told = pair.rig.event(ServerEvent::Kind::ended);
+  EXPECT_EQ(told.receipt->bytes, read.receipt.bytes);
+  EXPECT_EQ(told.receipt->known, Known::claimed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, RdmaBroken, testing::ValuesIn(all_broken),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+struct Whole {
+  const char* name;
+  void (*change)(Machine&);
+  bool degraded = false;
+};
+
+void PrintTo(const Whole& whole, std::ostream* stream) {
+  *stream << whole.name;
+}
+
+class RdmaWhole : public testing::TestWithParam<Whole> {};
+
+TEST_P(RdmaWhole, MovesDirectlyBothWaysAndTouchesNoHostMemory) {
+  Machine machine = machine_with("workstation");
+  GetParam().change(machine);
+  Pair pair(machine);
+  const std::vector<std::byte> bytes = random_bytes(length, 6);
+  pair.rig.soft().plant(pair.served.place(), bytes);
+  pair.rig.soft().begin_account();
+  // The first transfer joins adapters, registers and probes; those bytes are nobody's payload.
+  const Outcome read = pair.rig.client().transfer(pair.remote.place(), pair.own.place(),
+                                                  {.policy = Policy::direct_required});
+  ASSERT_TRUE(read.ok()) << to_string(*read.error);
+  EXPECT_EQ(read.receipt.bytes[Carriage::direct], length) << test::show(read.receipt.bytes);
+  EXPECT_EQ(read.receipt.member, Member::rdma);
+  EXPECT_EQ(read.receipt.degraded, GetParam().degraded);
+  EXPECT_EQ(pair.rig.soft().look_at(pair.own.place()), bytes);
+  EXPECT_TRUE(test::claims_no_more(read.receipt, pair.rig.soft().arrived(pair.own.place())));
+
+  const std::vector<std::byte> others = random_bytes(length, 7);
+  pair.rig.soft().plant(pair.own.place(), others);
+  const std::uint64_t dram_before = pair.rig.soft().host().ledger().dram_bytes();
+  const Outcome written = pair.rig.client().transfer(pair.own.place(), pair.remote.place(),
+                                                     {.policy = Policy::direct_required});
+  ASSERT_TRUE(written.ok()) << to_string(*written.error);
+  EXPECT_EQ(written.receipt.bytes[Carriage::direct], length);
+  EXPECT_EQ(pair.rig.soft().look_at(pair.served.place()), others);
+  EXPECT_LT(pair.rig.soft().host().ledger().dram_bytes() - dram_before, length / 100);
+  const ServerEvent told = pair.rig.event(ServerEvent::Kind::ended);
+  EXPECT_EQ(told.receipt->bytes[Carriage::direct], length);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, RdmaWhole,
+    testing::Values(
+        Whole{"AsItIs", [](Machine&) {}},
+        Whole{"Ethernet",
+              [](Machine& machine) { machine.nics[0].link_layer = LinkLayer::ethernet; }},
+        Whole{"PeermemAlone", [](Machine& machine) { machine.kernel.dmabuf = false; }},
+        Whole{"DmaBufAlone", [](Machine& machine) { machine.modules.nvidia_peermem = false; }},
+        Whole{"RedirectedAndForwarded",
+              [](Machine& machine) {
+                machine.switches[0].acs = AcsMode::redirect;
+                machine.host_bridges[0].peer_forwarding = PeerForwarding::allowed;
+              },
+              true},
+        Whole{"TranslatedAndForwarded",
+              [](Machine& machine) {
+                machine.kernel.iommu = IommuMode::translated;
+                machine.host_bridges[0].peer_forwarding = PeerForwarding::allowed;
+              },
+              true}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace nobounce
