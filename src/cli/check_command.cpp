@@ -165,10 +165,11 @@ std::vector<report::CheckRow> rows_of_gpu_pairs(Session& session, system::Host& 
   return rows;
 }
 
+/// `named`: by its user, who is told of a nearer one.
 report::CheckRow check_adapter(const Machine& machine, const core::HostFacts& facts,
-                               std::uint32_t gpu, std::uint32_t nic) {
-  judge::RdmaJudgement judged =
-      judge::judge_rdma({.machine = machine, .host = facts, .gpu = gpu, .nic = nic});
+                               std::uint32_t gpu, std::uint32_t nic, bool named = false) {
+  judge::RdmaJudgement judged = judge::judge_rdma(
+      {.machine = machine, .host = facts, .gpu = gpu, .nic = nic, .named = named});
   const DeviceRef adapter{DeviceRef::Kind::nic, static_cast<std::uint16_t>(nic)};
   return rdma_row("gpu:" + std::to_string(gpu), device_name(machine, adapter),
                   std::move(judged.findings), std::move(judged.degraded_causes));

@@ -66,6 +66,7 @@ Providers make_providers(SessionState& state) {
                               .slot_bytes = state.options.slot_bytes,
                               .readers = state.options.readers,
                               .rotate_slots = state.options.rotate_slots});
+  providers.rdma = provider::make_rdma_provider(state.host, state.contexts.get(), state.machine);
   providers.relay = provider::make_relay_provider(state.host, state.contexts.get());
   return providers;
 }

@@ -58,13 +58,6 @@ const Broken all_broken[] = {
      [](Machine& machine) { machine.gpus[0].gpudirect_rdma = false; }},
     {"WindowThere", Cause::machine_bar1_too_small,
      [](Machine& machine) { machine.gpus[0].bar1_bytes = 1u << 20; }},
-    {"LockedMemory", Cause::rdma_memlock_limit,
-     [](Machine& machine) { machine.process.memlock = "65536"; }},
-    {"Container", Cause::container_no_infiniband,
-     [](Machine& machine) {
-       machine.container.inside = true;
-       machine.container.infiniband_hidden = true;
-     }},
     {"AcsRedirect", Cause::machine_acs_redirect,
      [](Machine& machine) { machine.switches[0].acs = AcsMode::redirect; }},
     {"Iommu", Cause::machine_iommu_translated,
@@ -134,6 +127,10 @@ TEST_P(RdmaBroken, StagesWithItsCauseOrIsRefusedWithIt) {
   EXPECT_EQ(refused.receipt.state, TransferState::refused);
   EXPECT_EQ(refused.receipt.bytes.total(), 0u);
   EXPECT_TRUE(says(refused.receipt, GetParam().cause));
+
+  const ServerEvent why = pair.rig.event(ServerEvent::Kind::ended);
+  EXPECT_EQ(why.receipt->state, TransferState::refused);
+  EXPECT_TRUE(says(*why.receipt, GetParam().cause)) << "the far side learns why";
 
   const Outcome read = pair.rig.client().transfer(pair.remote.place(), pair.own.place());
   ASSERT_TRUE(read.ok()) << to_string(*read.error);
