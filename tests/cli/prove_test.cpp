@@ -246,6 +246,29 @@ TEST(CheckPair, JudgesADriveAndAGpuOnEveryMountOfTheDrive) {
   EXPECT_EQ(text_at(document, "/rows/1/path"), "/data0");
 }
 
+TEST(CheckPair, JudgesAGpuAndAnAdapterAndNamesANearerOne) {
+  for (const char* pair : {"gpu:0,nic:mlx5_5", "nic:mlx5_5,gpu:0"}) {
+    const Ran ran = run({"check", "--machine", "soft:dgx", "--pair", pair, "--json"});
+    EXPECT_EQ(ran.exit_code, 3) << ran.out;
+    const core::Json document = document_of(ran);
+    EXPECT_EQ(schema_violations(document), "");
+    ASSERT_EQ(row_count(document), 1U);
+    EXPECT_EQ(text_at(document, "/rows/0/member"), "rdma");
+    EXPECT_EQ(text_at(document, "/rows/0/source"), "gpu:0");
+    EXPECT_EQ(text_at(document, "/rows/0/target"), "nic:mlx5_5");
+    EXPECT_EQ(text_at(document, "/rows/0/direction"), "both");
+    EXPECT_TRUE(holds(ran.out, "rdma.wrong_nic")) << ran.out;
+    EXPECT_TRUE(holds(ran.out, "use nic:mlx5_0")) << ran.out;
+  }
+  const Ran near = run({"check", "--machine", "soft:dgx", "--pair", "gpu:0,nic:mlx5_0"});
+  EXPECT_EQ(near.exit_code, 0) << near.out;
+  const Ran without = run_soft({"check", "--pair", "gpu:0,nic:mlx5_0", "--set",
+                                "/kernel/dmabuf=false", "--set", "/modules/nvidia_peermem=false"});
+  EXPECT_EQ(without.exit_code, 3) << without.out;
+  EXPECT_TRUE(holds(without.out, "rdma.dmabuf_not_supported")) << without.out;
+  EXPECT_TRUE(holds(without.out, "rdma.peermem_not_loaded")) << without.out;
+}
+
 TEST(CheckPair, IsEnoughOfAQuestion) {
   EXPECT_EQ(run_soft({"check", "--pair", "gpu:0,gpu:1", "--gpu", "0"}).exit_code, 2);
   EXPECT_EQ(run_soft({"check", "--pair", "gpu:0"}).exit_code, 1);
