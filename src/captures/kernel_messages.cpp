@@ -1,5 +1,6 @@
 // dmesg and journals: IOMMU faults, peer DMA that the kernel or the driver refuses, the IOMMU's
 // mode, BAR1 windows, hypervisors.
+#include <algorithm>
 #include <set>
 
 #include "captures/formats.hpp"
@@ -120,7 +121,7 @@ class KernelMessagesParser : public Parser {
       set_fact(facts(), "kernel", first_word(*kernel));
       return true;
     }
-    if (has(text, "Command line:") || has(text, "Kernel command line:")) {
+    if (has(text, "Command line:") || starts(trim(text), "BOOT_IMAGE=")) {
       ensure(line);
       if (const auto image = after(text, "vmlinuz-"); image.has_value())
         set_fact(facts(), "kernel", first_word(*image));
@@ -146,6 +147,7 @@ class KernelMessagesParser : public Parser {
       translated_ = has(*type, "Translated");
       return true;
     }
+    if (take_domain(text, line)) return true;
     if (has(text, "DMA domain TLB invalidation policy")) {
       ensure(line);
       return true;
@@ -158,6 +160,28 @@ class KernelMessagesParser : public Parser {
       return true;
     }
     return false;
+  }
+
+  /// The IOMMU's mode for one device: `/sys/../iommu_group/type:DMA-FQ`, or on the line behind
+  /// `cat`.
+  bool take_domain(std::string_view text, const Line& line) {
+    const std::size_t file = std::min(text.find("iommu_group/type"), text.find("iommu_groups/"));
+    if (file != std::string_view::npos && has(text, "/type")) {
+      domain_line_ = line.number;
+      domain_device_ = std::string(find_address(text));
+    } else if (domain_line_ == 0 || line.number != domain_line_ + 1) {
+      return false;
+    }
+    std::string_view word = trim(text);
+    if (file != std::string_view::npos) word = trim(after(text.substr(file), "type").value_or(""));
+    while (starts(word, ":") || starts(word, " ")) word.remove_prefix(1);
+    if (word != "DMA" && word != "DMA-FQ" && word != "identity") return false;
+    ensure(line);
+    domain_line_ = line.number;
+    set_fact(facts(), "iommu_domain", word);
+    sign(word == "identity" ? core::SignKind::graph_shown : core::SignKind::iommu_translated, line,
+         domain_device_, "", "domain type");
+    return true;
   }
 
   /// `pci 0000:81:00.0: BAR 1 [mem 0x2c0e0000000-0x2c0efffffff 64bit pref]`.
@@ -216,6 +240,7 @@ class KernelMessagesParser : public Parser {
       sign(std::move(one));
     }
     faults_ = 0;
+    domain_line_ = 0;
     faulted_.clear();
     gpus_.clear();
     alignment_.reset();
@@ -224,6 +249,8 @@ class KernelMessagesParser : public Parser {
     translated_ = passes_ = false;
   }
 
+  std::string domain_device_;
+  std::uint64_t domain_line_ = 0;
   std::uint64_t faults_ = 0;
   std::set<std::string> faulted_;
   std::set<std::string> gpus_;

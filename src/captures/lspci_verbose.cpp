@@ -15,6 +15,15 @@ struct AcsBits {
   bool translated = false;  ///< DirectTrans
 };
 
+/// The control word itself, as setpci prints it.
+AcsBits acs_word_bits(std::uint64_t word) {
+  AcsBits bits;
+  bits.validates = (word & 0x01) != 0;
+  bits.redirects = (word & 0x2C) != 0;  // RR, CR, EC
+  bits.translated = (word & 0x40) != 0;
+  return bits;
+}
+
 /// `SrcValid+ TransBlk- ..`, or `{SrcValid:false ..}` as other tools print it.
 std::optional<AcsBits> acs_bits(std::string_view text) {
   const auto set = [text](std::string_view name, bool& known) {
@@ -54,7 +63,7 @@ class LspciVerboseParser : public Parser {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;
     if (has(text, "lspci") && take_command(text, line)) return true;
-    if (take_stanza(text, line)) return true;
+    if (take_control_word(text, line) || take_stanza(text, line)) return true;
     if (has(text, "no matching") && has(text, "ACS")) return take_unreadable(line);
     if (has(text, "ACSCtl") || has(text, "ACSCap") || has(text, "ACSViol"))
       return take_acs(text, line);
@@ -66,6 +75,7 @@ class LspciVerboseParser : public Parser {
     finish();
     close();
     command_device_.clear();
+    word_line_ = 0;
   }
 
  private:
@@ -158,23 +168,54 @@ class LspciVerboseParser : public Parser {
     if (adapters_shown_ > 0 && line.number <= adapters_shown_ + 40 &&
         adapters_shown_ != line.number)
       sign(core::SignKind::nic_shown, line, device_);
+    count(*bits, line);
+    return true;
+  }
+
+  /// `setpci -s 41:00.0 ECAP_ACS+6.w`, and `001d` on the next line; with -v the address beside it.
+  bool take_control_word(std::string_view text, const Line& line) {
+    const bool command = has(text, "setpci") && (has(text, "ECAP_ACS+") || has(text, "f2a.w"));
+    if (command && !has(text, ".w=")) {
+      const auto address = after(text, "-s ");
+      const std::size_t length = address.has_value() ? address_length(trim(*address)) : 0;
+      word_device_ = length > 0 ? std::string(trim(*address).substr(0, length)) : "";
+      word_line_ = line.number;
+      return false;
+    }
+    if (word_line_ == 0 || line.number > word_line_ + 1) return false;
+    const std::size_t equals = text.find(" = ");
+    const std::string_view word =
+        trim(equals == std::string_view::npos ? text : text.substr(equals + 3));
+    if (word.size() != 4 ||
+        word.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+      return false;
+    ensure(line);
+    word_line_ = line.number;
+    const std::size_t length = address_length(text);
+    device_ = length > 0 ? std::string(text.substr(0, length)) : word_device_;
+    any_address_ = any_address_ || !device_.empty();
+    count(acs_word_bits(hex_number(word).value_or(0)), line);
+    return true;
+  }
+
+  /// One port's control bits.
+  void count(const AcsBits& bits, const Line& line) {
     ++lines_;
-    if (bits->redirects) {
+    if (bits.redirects) {
       ++redirects_;
       if (!device_.empty()) add_item(facts(), "acs_redirect_ports", device_);
       core::CaptureSign one;
       one.kind = core::SignKind::acs_redirect;
       one.source = device_;
-      one.word = bits->translated ? "direct translated" : "";
+      one.word = bits.translated ? "direct translated" : "";
       one.lines.push_back(evidence(line));
       sign(std::move(one));
-    } else if (bits->validates) {
+    } else if (bits.validates) {
       validates_.push_back({device_, evidence(line)});
       if (validates_.size() > 4096) validates_.pop_back();
     } else {
       if (!clear_.has_value()) clear_ = evidence(line);
     }
-    return true;
   }
 
   bool take_unreadable(const Line& line) {
@@ -274,6 +315,8 @@ class LspciVerboseParser : public Parser {
   std::string device_;
   std::string command_device_;
   std::uint64_t command_line_ = 0;
+  std::string word_device_;
+  std::uint64_t word_line_ = 0;
   std::uint64_t lines_ = 0;
   std::uint64_t redirects_ = 0;
   std::uint64_t adapters_shown_ = 0;

@@ -117,6 +117,9 @@ void judge_direct_use(TextCase& text, NetContext& context, const CaptureSign& si
   TextRow& row = net_row(text, sign, Verdict::direct,
                          "GPU memory is handed to the adapter (" + net_name(sign) + ", GDRDMA)");
   row.use = true;
+  if (level == nullptr || level->word != "SYS") return;
+  blame(row, Cause::machine_cross_socket);  // no adapter is nearer: worth knowing
+  cite(row, *level);
 }
 
 void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSign& sign) {

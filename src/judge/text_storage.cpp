@@ -55,6 +55,24 @@ void judge_counters(TextCase& text) {
     }
   }
   if (moved || told || still == nullptr) return;
+  // The driver saw nothing of a run whose only other route is not there.
+  const CaptureSign* run = nullptr;
+  for (const CaptureSign* sign : text.all(SignKind::storage_benchmark)) {
+    if (sign->word.rfind("GPU", 0) == 0 && sign->value > 0) run = sign;
+  }
+  const CaptureSign* counting = text.first(SignKind::driver_counting);
+  for (const CaptureSign* route : text.all(SignKind::route_row)) {
+    if (run == nullptr || counting == nullptr || counting->value == 0) break;
+    if (route->source != "NVMe P2PDMA" || route->word != "unsupported") continue;
+    TextRow& row =
+        storage_text_row(text, *still, Verdict::staged, "gdsio", "both",
+                         "the benchmark made its operations, the driver saw none of them, "
+                         "and P2PDMA is not there");
+    blame(row, Cause::storage_no_io_reached_driver);
+    cite(row, *run);
+    cite(row, *route);
+    return;
+  }
   TextRow& row = storage_text_row(
       text, *still, Verdict::unknown, "nvidia-fs", "both",
       still->word == "once" ? "the driver has seen no read and no write since it was loaded"

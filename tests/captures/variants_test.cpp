@@ -291,6 +291,17 @@ std::vector<Variant> variants() {
       {"redirecting ports of a switch, as a mail quotes them",
        "> " + switch_stanza,
        {{M::p2p, V::unknown, "41:00.0", "", Cause::machine_acs_redirect}}},
+      {"control words, as setpci prints them",
+       "$ sudo setpci -s 41:00.0 ECAP_ACS+6.w\n001d\n$ sudo setpci -s 42:00.0 ECAP_ACS+6.w\n0001\n",
+       {{M::p2p, V::unknown, "41:00.0", "", Cause::machine_acs_redirect}}},
+      {"the IOMMU's mode of a device",
+       "$ cat /sys/bus/pci/devices/0000:41:00.0/iommu_group/type\nDMA-FQ\n",
+       {{M::p2p, V::unknown, "0000:41:00.0", "", Cause::machine_iommu_translated}}},
+      {"a command line without the kernel's words",
+       "$ cat /proc/cmdline\nBOOT_IMAGE=/vmlinuz-6.8 root=/dev/sda1 intel_iommu=on iommu=pt\n$ "
+       "dmesg | grep -i iommu\n"
+       "[0.1] iommu: Default domain type: Passthrough (set via kernel command line)\n",
+       {{M::p2p, V::unknown, "", "", Cause::evidence_capability_only}}},
       {"the IOMMU refuses the processor's own graphics",
        "[    0.361089] DMAR: [DMA Read NO_PASID] Request device [00:02.0] fault addr 0x7cd80000 "
        "[fault reason 0x01] Present bit in root entry is clear\n",
@@ -366,6 +377,27 @@ TEST(CaptureVariants, TwoReadingsInTwoFilesAreOneDifference) {
     const core::Explanation got = explain_texts(texts);
     EXPECT_TRUE(is_said(got, {Member::storage, Verdict::direct, "reads", "read"}));
   }
+}
+
+TEST(CaptureVariants, ARunThatTheDriverNeverSawIsStagedWhereNoOtherRouteIs) {
+  const std::string stats =
+      "# before\nIO stats: Enabled, peer IO stats: Disabled\nReads  : n=7 ok=7 err=0\nWrites : n=0 "
+      "ok=0 err=0\n"
+      "# after\nIO stats: Enabled, peer IO stats: Disabled\nReads  : n=7 ok=7 err=0\nWrites : n=0 "
+      "ok=0 err=0\n";
+  const std::string run_of_it =
+      "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 1/1(KiB) IOSize: 1024(KiB) Throughput: "
+      "6.1 GiB/sec, "
+      "Avg_Latency: 1.0 usecs ops: 43008 total_time 6.8 secs\n";
+  const std::string check =
+      " NVMe P2PDMA        : Unsupported\n NVMe               : Supported\n "
+      "properties.use_compat_mode : true\n";
+  EXPECT_TRUE(
+      is_said(explain_texts({{"a", stats}, {"b", run_of_it}}),
+              {Member::storage, Verdict::unknown, "", "", Cause::storage_no_io_reached_driver}));
+  EXPECT_TRUE(
+      is_said(explain_texts({{"a", stats}, {"b", run_of_it}, {"c", check}}),
+              {Member::storage, Verdict::staged, "", "", Cause::storage_no_io_reached_driver}));
 }
 
 TEST(CaptureVariants, ChunksOfAnySizeGiveTheSame) {
