@@ -35,19 +35,16 @@ int explained_rank(Verdict verdict) {
 void leave_out(TextCase& text) {
   std::map<Member, std::set<std::pair<std::string, std::string>>> decided;
   std::set<Member> any_decided;
-  std::set<Member> any_open;
   for (const TextRow& row : text.rows()) {
     const Member member = row.verdict.member;
     if (row.verdict.verdict != Verdict::unknown) {
       any_decided.insert(member);
       decided[member].insert(unordered_pair(row.source, row.target));
-    } else if (row.weight == RowWeight::open || row.weight == RowWeight::pair_only) {
-      any_open.insert(member);
     }
   }
-  auto& rows = text.rows();
-  rows.erase(
-      std::remove_if(rows.begin(), rows.end(),
+  auto& all_rows = text.rows();
+  all_rows.erase(
+      std::remove_if(all_rows.begin(), all_rows.end(),
                      [&](const TextRow& row) {
                        if (row.verdict.verdict != Verdict::unknown) return false;
                        const Member member = row.verdict.member;
@@ -57,17 +54,17 @@ void leave_out(TextCase& text) {
                        }
                        return row.weight == RowWeight::background && any_decided.count(member) > 0;
                      }),
-      rows.end());
+      all_rows.end());
 }
 
 using RowKey = std::tuple<Member, std::string, std::string>;
 
 /// One row per subject and direction where they say the same; where they contradict, the worse one
 /// stands, with the lines of both. An unknown row says nothing against another.
-void join_rows(std::vector<TextRow>& rows) {
+void join_rows(std::vector<TextRow>& all_rows) {
   std::map<RowKey, std::size_t> index;
   std::vector<TextRow> joined;
-  for (TextRow& row : rows) {
+  for (TextRow& row : all_rows) {
     const RowKey key{row.verdict.member, row.verdict.subject, row.verdict.direction};
     const auto [found, fresh] = index.try_emplace(key, joined.size());
     if (fresh) {
@@ -90,7 +87,7 @@ void join_rows(std::vector<TextRow>& rows) {
         held.verdict.evidence.push_back(line);
     }
   }
-  rows = std::move(joined);
+  all_rows = std::move(joined);
 }
 
 }  // namespace

@@ -42,13 +42,13 @@ std::string level_words(const std::string& word) {
 /// For each GPU its nearest adapter; for GPUs every pair.
 void judge_levels(TextCase& text) {
   std::map<std::string, const CaptureSign*> nearest;
-  std::size_t rows = 0;
+  std::size_t written = 0;
   const bool hidden = text.any(SignKind::nvlink_hidden);
   for (const CaptureSign* sign : text.all(SignKind::level)) {
     const bool first = text_is_gpu(sign->source);
     const bool second = text_is_gpu(sign->target);
     if (first && second) {
-      if (++rows > background_rows_max) continue;
+      if (++written > background_rows_max) continue;
       std::string reason = level_words(sign->word);
       if (hidden) reason += ", as far as PCIe goes: this form of the matrix hides NVLink";
       TextRow& row = text.add(Member::p2p, Verdict::unknown, sign->source + "-" + sign->target,
@@ -65,7 +65,7 @@ void judge_levels(TextCase& text) {
     }
   }
   for (const auto& [gpu, sign] : nearest) {
-    if (++rows > 2 * background_rows_max) break;
+    if (++written > 2 * background_rows_max) break;
     TextRow& row =
         text.add(Member::rdma, Verdict::unknown, gpu + "-" + sign->target, "both",
                  level_words(sign->word) + ", and no adapter is nearer; nothing shows a transfer");

@@ -425,11 +425,11 @@ void judge_abilities(TextCase& text) {
     cite(row, sign);
   };
   if (text.any(SignKind::net_use)) return;
-  std::size_t rows = 0;
+  std::size_t written = 0;
   for (const SignKind kind :
        {SignKind::gdr_on_adapter, SignKind::gdr_on_distance, SignKind::port_active}) {
     for (const CaptureSign* sign : text.all(kind)) {
-      if (++rows > 500) return;
+      if (++written > 500) return;
       leave(*sign,
             text.name_of_adapter(kind == SignKind::port_active ? sign->source : sign->target),
             kind == SignKind::port_active
@@ -438,7 +438,7 @@ void judge_abilities(TextCase& text) {
     }
   }
   for (const CaptureSign* sign : text.all(SignKind::gpu_dmabuf)) {
-    if (++rows > 500) return;
+    if (++written > 500) return;
     leave(*sign, sign->source, "the GPU can export its memory; no line shows that it does");
   }
   if (const CaptureSign* sign = text.first(SignKind::adapters_chosen))

@@ -248,10 +248,10 @@ void judge_mounts(TextCase& text) {
   char compat = '?';
   const CaptureSign* check = text.first(SignKind::storage_check);
   if (check != nullptr && !check->word.empty()) compat = check->word[0];
-  std::size_t rows = 0;
+  std::size_t written = 0;
   for (const CaptureSign* mount : text.all(SignKind::mount)) {
     const bool nvme = mount->source.rfind("/dev/nvme", 0) == 0;
-    if (!nvme || is_registered("nvme") || ++rows > 200) continue;
+    if (!nvme || is_registered("nvme") || ++written > 200) continue;
     TextRow& row =
         text.add(Member::storage,
                  compat == '1'   ? Verdict::staged
