@@ -3,12 +3,13 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help setup demo program test release layers format tidy dist device install clean
+.PHONY: help setup demo program test lab release layers format tidy dist device install clean
 
 help:
 	@echo 'make setup     install missing packages (apt; sudo when not root)'
 	@echo 'make demo      build the program and show it on a software machine; needs no GPU'
 	@echo 'make test      all tests: sanitizers, layers, threads under TSan, short fuzzing'
+	@echo 'make lab       QEMU guests: NVMe through vfio-pci with an IOMMU, soft-RoCE; needs no KVM'
 	@echo 'make layers    who may include whom, and effects only behind the seam'
 	@echo 'make format    clang-format 14; make tidy: clang-tidy 14'
 	@echo 'make dist      a relocatable binary in dist/'
@@ -29,6 +30,12 @@ demo: program
 
 test: setup
 	@JOBS=$(JOBS) tools/run_tests
+
+lab: program
+	@tools/setup lab
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev -j $(JOBS) --target nobounce_lab
+	@lab/run
 
 release: setup
 	@cmake --preset release >/dev/null

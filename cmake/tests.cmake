@@ -99,6 +99,7 @@ foreach(folder IN LISTS folders)
 endforeach()
 include("${PROJECT_SOURCE_DIR}/tests/conformance/settings.cmake")  # a program of its own
 include("${PROJECT_SOURCE_DIR}/bench/settings.cmake")
+include("${PROJECT_SOURCE_DIR}/lab/settings.cmake")
 foreach(name cli_tests cli_tests_threads)
   if(TARGET ${name} AND TARGET nobounce)
     add_dependencies(${name} nobounce)

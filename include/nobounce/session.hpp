@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <nobounce/batch.hpp>
+#include <nobounce/drive.hpp>
 #include <nobounce/file.hpp>
 #include <nobounce/finding.hpp>
 #include <nobounce/host.hpp>
@@ -69,6 +70,11 @@ class Session {
   /// Origin os with the path for what cannot be opened; origin input for directories, FIFOs and
   /// devices.
   [[nodiscard]] Result<File> open_file(std::string_view path, const FileOptions& options = {});
+
+  /// Takes a raw NVMe drive by its PCI address. Refused where a partition is mounted, holds swap or
+  /// is built on (nvme.in_use), where the drive is not bound to vfio-pci (nvme.not_vfio, with the
+  /// commands that bind it), and without DriveOptions::take (nvme.take_needed).
+  [[nodiscard]] Result<OwnedDrive> take_drive(std::string_view bdf, const DriveOptions& options);
 
   /// What would happen: every candidate with its findings, the segments, the causes. Moves nothing.
   [[nodiscard]] Result<Route> plan(const Place& source, const Place& target, Policy policy);

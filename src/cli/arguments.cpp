@@ -172,7 +172,8 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
   CLI::App* command = add_command(app, "copy");
   command
       ->add_option("places", copy.places,
-                   "PATH, file:PATH, gpu:N, gpu:UUID, gpu:BDF, host or rdma://HOST:PORT/NAME")
+                   "PATH, file:PATH, gpu:N, gpu:UUID, gpu:BDF, nvme:BDF, host or "
+                   "rdma://HOST:PORT/NAME")
       ->required()
       ->expected(2, 1 << 20)
       ->type_name("PLACE");
@@ -185,7 +186,7 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
       ->default_str(raw.policy);
   command
       ->add_option("--length", raw.length,
-                   "bytes of the pattern when the first place is no file, such as 4096 or 1GiB")
+                   "bytes to move when the first place is no file, such as 4096 or 1GiB")
       ->type_name("SIZE")
       ->default_str("256MiB");
   command->add_option("--deadline", raw.deadline, "cancel a hop that takes longer")
@@ -195,6 +196,10 @@ CLI::App* add_copy(CLI::App& app, CopyArguments& copy, RawTexts& raw) {
                     "a written file survives a power cut, with its name");
   command->add_flag("--in-place", copy.in_place,
                     "write into an existing file instead of replacing it whole");
+  command->add_flag(
+      "--take", copy.take,
+      "use the raw drives that are named as nvme:BDF: what lies on them is lost where "
+      "they are written to");
   command->add_flag("--ledger", copy.ledger,
                     "print beside each receipt what the bus of the software machine carried");
   command

@@ -75,6 +75,7 @@ struct CopyArguments {
   bool in_place = false;
   bool ledger = false;
   PeerArguments peer;
+  bool take = false;  ///< drives may be taken, and overwritten
 };
 
 struct StatArguments {

@@ -77,7 +77,28 @@ std::optional<Problem> CopyRun::connect(std::size_t index) {
   return std::nullopt;
 }
 
-Place CopyRun::memory_of(const Stop& stop, std::uint64_t length_bytes) {
+std::optional<Problem> CopyRun::take(Stop& stop) {
+  Result<OwnedDrive> drive =
+      session_.take_drive(stop.argument.address, DriveOptions{.take = arguments_.take});
+  if (!drive.ok()) return problem_from(std::move(drive).error());
+  const bool whole = length_bytes_ % drive->block_bytes() == 0;
+  if (!whole || length_bytes_ > drive->length_bytes()) {
+    return Problem{Error{
+        .origin = ErrorOrigin::input,
+        .attempted =
+            "copy " + std::to_string(length_bytes_) + " bytes by way of " + stop.argument.text,
+        .cause = whole ? Cause::none : Cause::nvme_unaligned,
+        .detail = whole ? "the drive holds " + std::to_string(drive->length_bytes()) + " bytes"
+                        : "the drive moves whole blocks of " +
+                              std::to_string(drive->block_bytes()) + " bytes",
+        .remedy = "--length, or a file of another length"}};
+  }
+  stop.drive.emplace(std::move(drive).value());
+  return std::nullopt;
+}
+
+Place CopyRun::place_of(const Stop& stop, std::uint64_t length_bytes) {
+  if (stop.drive.has_value()) return stop.drive->place(0, length_bytes);
   return stop.remote.has_value() ? stop.remote->place(0, length_bytes)
                                  : stop.region->place(0, length_bytes);
 }
@@ -86,7 +107,7 @@ std::optional<Problem> CopyRun::prepare() {
   for (const std::string& text : arguments_.places) {
     Result<PlaceArgument> place = parse_place(text);
     if (!place.ok()) return Problem{std::move(place).error(), exit_usage};
-    stops_.push_back({std::move(place).value(), 0, std::nullopt});
+    stops_.push_back({std::move(place).value(), 0, std::nullopt, std::nullopt});
   }
   for (Stop& stop : stops_) {
     if (stop.argument.kind != PlaceArgument::Kind::gpu) continue;
@@ -126,7 +147,8 @@ std::optional<Problem> CopyRun::prepare() {
   if (auto problem = try_later_targets()) return problem;
   for (Stop& stop : stops_) {
     if (stop.argument.kind == PlaceArgument::Kind::file || stop.remote.has_value()) continue;
-    if (auto problem = allocate(stop)) return problem;
+    const bool drive = stop.argument.kind == PlaceArgument::Kind::drive;
+    if (auto problem = drive ? take(stop) : allocate(stop)) return problem;
   }
   if (stops_.front().region.has_value() && length_bytes_ > 0) {
     const Status filled =
@@ -163,7 +185,7 @@ std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
     }
     hop.source = hop.source_file->place(0, length_bytes_);
   } else {
-    hop.source = memory_of(source, length_bytes_);
+    hop.source = place_of(source, length_bytes_);
   }
   if (target.argument.kind == PlaceArgument::Kind::file) {
     Result<File> file = session_.open_file(
@@ -174,7 +196,7 @@ std::optional<Problem> CopyRun::open_ends(std::size_t index, Hop& hop) {
     hop.target = hop.target_file->place(0, length_bytes_);
     hop.target_path = target.argument.text;
   } else {
-    hop.target = memory_of(target, length_bytes_);
+    hop.target = place_of(target, length_bytes_);
   }
   return std::nullopt;
 }

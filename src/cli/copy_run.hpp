@@ -37,6 +37,7 @@ class CopyRun {
     std::optional<Region> region;  ///< of memory places
     std::optional<Peer> peer;      ///< of places of other processes
     std::optional<RemoteRegion> remote;
+    std::optional<OwnedDrive> drive;
   };
   /// The two ends of a hop. Files are open as long as it lives.
   struct Hop {
@@ -49,8 +50,10 @@ class CopyRun {
 
   [[nodiscard]] std::optional<Problem> allocate(Stop& stop);
   [[nodiscard]] std::optional<Problem> connect(std::size_t index);
-  /// The memory of a place that is no file.
-  [[nodiscard]] static Place memory_of(const Stop& stop, std::uint64_t length_bytes);
+  /// Takes the drive of a stop, and checks that the bytes fit into it in whole blocks.
+  [[nodiscard]] std::optional<Problem> take(Stop& stop);
+  /// Of a stop that is no file.
+  [[nodiscard]] static Place place_of(const Stop& stop, std::uint64_t length_bytes);
   /// Whether files of later hops can be written: known before the first hop moves anything.
   [[nodiscard]] std::optional<Problem> try_later_targets();
   [[nodiscard]] std::optional<Problem> open_ends(std::size_t index, Hop& hop);

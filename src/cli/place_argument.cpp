@@ -46,6 +46,14 @@ Result<PlaceArgument> parse_place(std::string_view text) {
     if (text.size() == 5) return wrong("it names no file", "file:PATH");
     return PlaceArgument{PlaceArgument::Kind::file, std::string(text.substr(5)), "", ""};
   }
+  if (starts_with(text, "nvme:")) {
+    const std::string_view address = text.substr(5);
+    if (address.find('.') == std::string_view::npos ||
+        !holds_only(address, "0123456789abcdefABCDEF:.")) {
+      return wrong("it names no PCI function", "nvme:0000:01:00.0, as nobounce topo shows it");
+    }
+    return PlaceArgument{PlaceArgument::Kind::drive, std::string(text), std::string(address), ""};
+  }
   if (text == "-") {
     return wrong("standard input and output are no places: a stream has no length and no place",
                  "name a file, or ./- for one that is called so");
@@ -64,7 +72,7 @@ Result<PlaceArgument> parse_place(std::string_view text) {
     return PlaceArgument{PlaceArgument::Kind::remote, std::string(text),
                          std::string(rest.substr(0, slash)), std::string(rest.substr(slash + 1))};
   }
-  for (const std::string_view unbuilt : {"nic:", "drive:", "nvme:"}) {
+  for (const std::string_view unbuilt : {"nic:", "drive:"}) {
     if (!starts_with(text, unbuilt)) continue;
     return wrong("places of this kind are not supported yet",
                  "a file, gpu:N, host or rdma://HOST:PORT/NAME; a file of that name is ./" +

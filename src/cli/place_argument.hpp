@@ -12,16 +12,17 @@
 namespace nobounce::cli {
 
 struct PlaceArgument {
-  enum class Kind : std::uint8_t { file, gpu, host, remote };
+  enum class Kind : std::uint8_t { file, gpu, host, remote, drive };
   Kind kind = Kind::file;
-  /// Of a file its path, of a GPU `gpu:N`, `gpu:UUID` or `gpu:BDF`, of a peer's memory all of it.
+  /// Of a file its path, of a GPU `gpu:N`, `gpu:UUID` or `gpu:BDF`, of a peer's memory and of a
+  /// drive all of it.
   std::string text;
-  std::string address;  ///< of a peer: `HOST:PORT`
+  std::string address;  ///< of a peer: `HOST:PORT`; of a drive: its BDF
   std::string name;     ///< of what it serves
 };
 
-/// `file:PATH`, `gpu:...`, `host`, `rdma://HOST:PORT/NAME`; anything else is a path. Origin input
-/// for `-` and for kinds of places that are not supported yet.
+/// `file:PATH`, `gpu:...`, `host`, `nvme:BDF`, `rdma://HOST:PORT/NAME`; anything else is a path.
+/// Origin input for `-` and for kinds of places that are not supported yet.
 [[nodiscard]] Result<PlaceArgument> parse_place(std::string_view text);
 
 /// The index of a GPU place on this machine. Without any GPU: cause machine.no_gpu. The error names

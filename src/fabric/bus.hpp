@@ -193,6 +193,12 @@ class Bus {
   /// Makes a drive's registers answer. It must outlive detach_registers.
   virtual void attach_registers(std::uint32_t drive, RegisterFile& registers) = 0;
   virtual void detach_registers(std::uint32_t drive) = 0;
+  /// Addresses of this process that stand for a drive's registers, for a driver to map for a GPU:
+  /// address_of answers their bus address, and the CPU faults on them. Empty where the system has
+  /// no room.
+  [[nodiscard]] virtual std::span<std::byte> register_view(std::uint32_t drive) = 0;
+  /// Whether a range lies in one of these views.
+  [[nodiscard]] virtual bool is_register_view(const void* pointer, std::uint64_t bytes) const = 0;
   /// What the CPU's loads and stores through a mapped BAR do. All ones where nothing answers.
   [[nodiscard]] virtual std::uint64_t cpu_load_register(BusAddress source, std::size_t bytes) = 0;
   virtual void cpu_store_register(BusAddress target, std::uint64_t value, std::size_t bytes) = 0;

@@ -42,6 +42,15 @@ std::shared_ptr<BusMapping> BusMapping::of_file(int descriptor, std::uint64_t le
   return mapping;
 }
 
+std::shared_ptr<BusMapping> BusMapping::of_nothing(std::uint64_t length_bytes) {
+  auto mapping = std::make_shared<BusMapping>();
+  void* begin = mmap(nullptr, length_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) return mapping;
+  mapping->begin_ = static_cast<std::byte*>(begin);
+  mapping->length_bytes_ = length_bytes;
+  return mapping;
+}
+
 BusMapping::~BusMapping() {
   if (begin_ != nullptr) munmap(begin_, length_bytes_);
 }

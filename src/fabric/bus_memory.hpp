@@ -26,6 +26,8 @@ class BusMapping {
   /// (errno is set).
   static std::shared_ptr<BusMapping> of_file(int descriptor, std::uint64_t length_bytes,
                                              int protection);
+  /// Addresses that nobody else gets, with nothing behind them: every touch faults.
+  static std::shared_ptr<BusMapping> of_nothing(std::uint64_t length_bytes);
   ~BusMapping();
   BusMapping(const BusMapping&) = delete;
   BusMapping& operator=(const BusMapping&) = delete;

@@ -9,6 +9,33 @@
 
 namespace nobounce::fabric {
 
+std::span<std::byte> SoftBus::register_view(std::uint32_t drive) {
+  const std::unique_lock lock(registers_mutex_);
+  std::shared_ptr<BusMapping>& view = register_views_[drive];
+  if (view == nullptr) view = BusMapping::of_nothing(registers_bytes);
+  if (view->begin() == nullptr) return {};
+  has_register_views_.store(true, std::memory_order_release);
+  return {view->begin(), registers_bytes};
+}
+
+std::optional<BusAddress> SoftBus::view_at(const void* pointer, std::uint64_t bytes) const {
+  if (!has_register_views_.load(std::memory_order_acquire)) return std::nullopt;
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const std::shared_lock lock(registers_mutex_);
+  for (const auto& [drive, view] : register_views_) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(view->begin());
+    if (address < begin || address - begin > registers_bytes) continue;
+    if (bytes > registers_bytes - (address - begin)) continue;
+    return registers_of(drive).plus(address - begin);
+  }
+  return std::nullopt;
+}
+
+BusAddress SoftBus::address_of(const void* pointer) const {
+  const std::optional<BusAddress> registers = view_at(pointer, 1);
+  return registers.has_value() ? *registers : dram_.address_of(pointer);
+}
+
 void SoftBus::attach_registers(std::uint32_t drive, RegisterFile& registers) {
   const std::unique_lock lock(registers_mutex_);
   registers_[drive] = &registers;

@@ -2,6 +2,7 @@
 // alone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,7 +44,7 @@ class SoftBus final : public Bus {
     return dram_.allocate(node, length_bytes, use);
   }
   void free_dram(const DramBuffer& buffer) override { dram_.free(buffer); }
-  BusAddress address_of(const void* pointer) const override { return dram_.address_of(pointer); }
+  BusAddress address_of(const void* pointer) const override;
   std::uint64_t cpu_touches() const override { return trap_ == nullptr ? 0 : trap_->touches(); }
 
   DevicePointer vram_base(std::uint32_t gpu) const override { return vram_.at(gpu)->base(); }
@@ -70,6 +71,10 @@ class SoftBus final : public Bus {
 
   BusAddress registers_of(std::uint32_t drive) const override {
     return BusAddress{layout::registers_base + drive * registers_bytes};
+  }
+  std::span<std::byte> register_view(std::uint32_t drive) override;
+  bool is_register_view(const void* pointer, std::uint64_t bytes) const override {
+    return view_at(pointer, bytes).has_value();
   }
   void attach_registers(std::uint32_t drive, RegisterFile& registers) override;
   void detach_registers(std::uint32_t drive) override;
@@ -133,6 +138,8 @@ class SoftBus final : public Bus {
     std::uint64_t offset = 0;
     RegisterFile* file = nullptr;
   };
+  /// The bus address that an address inside a view stands for.
+  [[nodiscard]] std::optional<BusAddress> view_at(const void* pointer, std::uint64_t bytes) const;
   [[nodiscard]] std::optional<Registers> registers_at(BusAddress address, std::size_t bytes) const;
   /// A kernel's load (into `target`) or store (of `source`), whichever is not empty.
   [[nodiscard]] Carried kernel_register(std::uint32_t gpu, BusAddress address,
@@ -164,8 +171,10 @@ class SoftBus final : public Bus {
   std::vector<std::unique_ptr<BusVram>> vram_;
   std::vector<std::unique_ptr<BusBar1>> bar1_;
   BusDeviceMap device_map_;
+  std::atomic<bool> has_register_views_{false};
   mutable std::shared_mutex registers_mutex_;
-  std::map<std::uint32_t, RegisterFile*> registers_;  ///< by drive
+  std::map<std::uint32_t, RegisterFile*> registers_;                     ///< by drive
+  std::map<std::uint32_t, std::shared_ptr<BusMapping>> register_views_;  ///< by drive
   mutable std::shared_mutex iommu_mutex_;
   std::map<std::uint64_t, std::uint64_t> iommu_;  ///< begin -> end
 };

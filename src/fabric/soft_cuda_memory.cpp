@@ -143,8 +143,16 @@ CUresult SoftCuda::mem_host_register(void* pointer, std::size_t bytes, unsigned 
   // Not GPU memory, not memory of the driver, not ordinary pages given out as a device's.
   const auto known = allocations_.find_host(pointer);
   const auto address = DevicePointer{reinterpret_cast<std::uintptr_t>(pointer)};
-  if (bus_.is_device_address(address) || (flags & host_register_io_memory) != 0) {
+  const bool registers = bus_.is_register_view(pointer, bytes);
+  if (bus_.is_device_address(address) || registers != ((flags & host_register_io_memory) != 0)) {
     return cuda::error_invalid_value;
+  }
+  if (registers) {
+    // A device's registers: what kernels may reach of it from now on, through the IOMMU too.
+    bus_.map_iommu(bus_.address_of(pointer), bytes);
+    return allocations_.add_host(pointer, bytes, AllocationKind::host_pinned, context->gpu)
+               ? cuda::success
+               : cuda::error_host_memory_already_registered;
   }
   if (known) {
     const std::lock_guard lock(mutex_);

@@ -87,7 +87,9 @@ class SoftFunction final : public system::PciFunction {
   void write64(unsigned bar, std::uint64_t offset, std::uint64_t value) override {
     store(bar, offset, value, 8);
   }
-  std::span<std::byte> bar_mapping(unsigned) override { return {}; }
+  std::span<std::byte> bar_mapping(unsigned bar) override {
+    return bar == 0 ? bus_.register_view(drive_) : std::span<std::byte>{};
+  }
   Status set_bus_mastering(system::BusMastering mode) override;
   Status reset() override {
     owned_.controller->reset();

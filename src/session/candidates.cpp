@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "judge/path.hpp"
 #include "judge/rdma.hpp"
 #include "judge/storage.hpp"
+#include "session/links.hpp"
 #include "session/peer_connection.hpp"
 #include "session/remotes.hpp"
 
@@ -144,6 +146,31 @@ std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& 
     judge_adapters(state, remote.peer, gpu->gpu, view.kind, direct);
   }
   return {direct};
+}
+
+Candidate drive_candidate(SessionState& state, const Place& source, const Place& target,
+                          Link& link) {
+  Candidate candidate = assessed(state, ProviderKind::nvme, Carriage::direct, source, target);
+  add_belief(state, source, target, candidate);
+  link = straight_link(state, source, target);
+  const auto* from = std::get_if<GpuMemory>(&source);
+  const auto* to = std::get_if<GpuMemory>(&target);
+  const GpuMemory* gpu = from != nullptr ? from : to;
+  if (gpu == nullptr) return candidate;
+  const BlockRange& range = std::get<BlockRange>(from != nullptr ? target : source);
+  const DeviceRef drive{DeviceRef::Kind::drive, static_cast<std::uint16_t>(range.drive)};
+  judge::PathJudgement judged = judge::judge_path(state.machine, drive, gpu->gpu, {});
+  for (Finding& finding : judged.findings) {
+    // The drive's IOMMU is ours: what it must know, the mapping tells it.
+    if (finding.cause == Cause::machine_iommu_translated ||
+        finding.cause == Cause::machine_iommu_unknown)
+      continue;
+    if (finding.state == FindingState::unmet) candidate.assessment.usable = false;
+    candidate.assessment.findings.push_back(std::move(finding));
+  }
+  candidate.degraded_causes = judged.degraded_causes;
+  candidate.degraded = candidate.assessment.usable && !candidate.degraded_causes.empty();
+  return candidate;
 }
 
 /// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.

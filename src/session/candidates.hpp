@@ -25,6 +25,10 @@ namespace nobounce::session {
                                                      const RemoteMemory& remote, const Place& local,
                                                      const Place& source, const Place& target);
 
+/// A drive that this session owns, and GPU or host memory.
+[[nodiscard]] Candidate drive_candidate(SessionState& state, const Place& source,
+                                        const Place& target, Link& link);
+
 /// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.
 [[nodiscard]] Candidate no_direct_candidate(const SessionState& state, const Place& source,
                                             const Place& target);

@@ -97,17 +97,20 @@ Status digest_file(SessionState& state, const FileRange& range, std::byte* buffe
   return {};
 }
 
-Status digest_gpu(SessionState& state, const Place& place, std::byte* buffer, Digest& digest) {
+/// GPU memory and raw drives, piece by piece through host memory.
+Status digest_piecewise(SessionState& state, const Place& place, std::byte* buffer,
+                        Digest& digest) {
+  const bool drive = std::holds_alternative<BlockRange>(place);
   const std::uint64_t total = length_bytes(place);
   for (std::uint64_t done = 0; done < total;) {
     const std::uint64_t length = std::min(buffer_bytes, total - done);
-    const core::Completion ended =
-        session::run_operation(state, Segment{.offset_bytes = 0,
-                                              .length_bytes = length,
-                                              .source = part_of(place, done, length),
-                                              .target = HostMemory{buffer, length},
-                                              .provider = ProviderKind::staged,
-                                              .expected = Carriage::staged});
+    const core::Completion ended = session::run_operation(
+        state, Segment{.offset_bytes = 0,
+                       .length_bytes = length,
+                       .source = part_of(place, done, length),
+                       .target = HostMemory{buffer, length},
+                       .provider = drive ? ProviderKind::nvme : ProviderKind::staged,
+                       .expected = drive ? Carriage::direct : Carriage::staged});
     if (ended.error.has_value()) return *ended.error;
     digest.add(buffer, length);
     done += length;
@@ -130,8 +133,9 @@ Result<std::string> Session::checksum(const Place& place) {
   if (const auto* range = std::get_if<FileRange>(&place)) {
     read = digest_file(*state_, *range, (*buffer)->data(), digest);
   } else if (std::holds_alternative<GpuMemory>(place) ||
-             std::holds_alternative<RemoteMemory>(place)) {
-    read = digest_gpu(*state_, place, (*buffer)->data(), digest);
+             std::holds_alternative<RemoteMemory>(place) ||
+             std::holds_alternative<BlockRange>(place)) {
+    read = digest_piecewise(*state_, place, (*buffer)->data(), digest);
   } else {
     read = Error{.origin = ErrorOrigin::input,
                  .attempted = "checksum a place",

@@ -22,6 +22,9 @@ DeviceRef location(SessionState& state, const Place& place) {
     }
     return host_node(0);
   }
+  if (const auto* range = std::get_if<BlockRange>(&place)) {
+    return {DeviceRef::Kind::drive, static_cast<std::uint16_t>(range->drive)};
+  }
   if (const auto* memory = std::get_if<HostMemory>(&place)) {
     const std::scoped_lock lock(state.regions_mutex);
     const auto after =

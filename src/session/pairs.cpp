@@ -31,7 +31,9 @@ std::string place_text(const SessionState& state, const Place& place) {
   }
   if (const auto* remote = std::get_if<RemoteMemory>(&place))
     return state.remotes->name_of(state.remotes->device_of(*remote));
-  return "block range";
+  const auto& range = std::get<BlockRange>(place);
+  const bool known = range.drive < state.machine.drives.size();
+  return known ? "nvme:" + state.machine.drives[range.drive].bdf : "nvme";
 }
 
 AllocationKind kind_of(SessionState& state, const GpuMemory& memory) {
@@ -55,6 +57,15 @@ std::optional<PairKey> pair_of(SessionState& state, const Place& source, const P
   if (source_gpu != nullptr && target_file != nullptr) {
     const std::optional<std::string> medium = medium_of(state, *target_file);
     if (medium.has_value()) return PairKey{Member::storage, gpu_text(state, *source_gpu), *medium};
+  }
+  // A raw drive and its partner; the block under a name of its own, since no file system is meant.
+  const auto* source_drive = std::get_if<BlockRange>(&source);
+  const auto* target_drive = std::get_if<BlockRange>(&target);
+  if (source_drive != nullptr && target_gpu != nullptr) {
+    return PairKey{Member::storage, place_text(state, source), gpu_text(state, *target_gpu)};
+  }
+  if (source_gpu != nullptr && target_drive != nullptr) {
+    return PairKey{Member::storage, gpu_text(state, *source_gpu), place_text(state, target)};
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include "route/choose.hpp"
 #include "session/candidates.hpp"
 #include "session/links.hpp"
+#include "session/owned_drive.hpp"
 #include "session/peer_connection.hpp"
 #include "session/remotes.hpp"
 
@@ -59,7 +60,17 @@ Status check_place(SessionState& state, const Place& place, bool is_target,
       return bad_place(attempted, "the session has no such connection", Cause::remote_peer_lost);
     return peer->check(*remote, is_target);
   }
-  return bad_place(attempted, "raw drives are not built yet");
+  const auto& range = std::get<BlockRange>(place);
+  const auto drive = owned_drive(state, range.drive);
+  if (!drive.has_value()) {
+    return bad_place(attempted, "the session has not taken the drive", Cause::nvme_take_needed);
+  }
+  const std::uint64_t end = range.offset.value + range.length_bytes;
+  if (end < range.length_bytes || end > drive->length_bytes) {
+    return bad_place(attempted,
+                     "the drive holds " + std::to_string(drive->length_bytes) + " bytes");
+  }
+  return {};
 }
 
 DeviceRef device_of(const SessionState& state, const Place& place) {
@@ -71,6 +82,9 @@ DeviceRef device_of(const SessionState& state, const Place& place) {
   }
   if (const auto* remote = std::get_if<RemoteMemory>(&place))
     return state.remotes->device_of(*remote);
+  if (const auto* range = std::get_if<BlockRange>(&place)) {
+    return {DeviceRef::Kind::drive, static_cast<std::uint16_t>(range->drive)};
+  }
   return {DeviceRef::Kind::host, 0};
 }
 
@@ -82,7 +96,8 @@ bool request_remote(SessionState& state, const Place& source, const Place& targe
   const auto* to = std::get_if<RemoteMemory>(&target);
   if (from == nullptr && to == nullptr) return false;
   const Place& local = from != nullptr ? target : source;
-  if ((from != nullptr && to != nullptr) || std::holds_alternative<FileRange>(local)) {
+  if ((from != nullptr && to != nullptr) || std::holds_alternative<FileRange>(local) ||
+      std::holds_alternative<BlockRange>(local)) {
     request.candidates.push_back(no_direct_candidate(state, source, target));
     return true;
   }
@@ -126,6 +141,9 @@ Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, con
   } else if (source_gpu != nullptr && target_file != nullptr) {
     request.candidates.push_back(
         storage_candidate(state, *target_file, *source_gpu, source, target, request.direct_link));
+  } else if (std::holds_alternative<BlockRange>(source) ||
+             std::holds_alternative<BlockRange>(target)) {
+    request.candidates.push_back(drive_candidate(state, source, target, request.direct_link));
   } else if (source_gpu != nullptr && target_gpu != nullptr && source_gpu->gpu != target_gpu->gpu) {
     request.candidates.push_back(
         peer_candidate(state, *source_gpu, *target_gpu, request.direct_link));

@@ -6,45 +6,20 @@
 #include <string>
 #include <utility>
 
+#include "session/drive_probe.hpp"
 #include "session/file_state.hpp"
 #include "session/pairs.hpp"
+#include "session/probe_buffer.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce::session {
-namespace {
-
-constexpr std::uint64_t probe_bytes = 4096;
-
-/// A host buffer for the length of a probe.
-class ProbeBuffer {
- public:
-  static Result<ProbeBuffer> make(system::Host& host) {
-    Result<system::HostBuffer> buffer = host.memory().allocate_plain(probe_bytes, 0);
-    if (!buffer.ok()) return std::move(buffer).error();
-    return ProbeBuffer(host, *buffer);
-  }
-  ProbeBuffer(ProbeBuffer&& other) noexcept
-      : host_(other.host_), buffer_(std::exchange(other.buffer_, system::HostBuffer{})) {}
-  ProbeBuffer& operator=(ProbeBuffer&&) = delete;
-  ~ProbeBuffer() {
-    if (buffer_.address != nullptr) host_->memory().free(buffer_);
-  }
-  [[nodiscard]] std::byte* data() const { return buffer_.address; }
-
- private:
-  ProbeBuffer(system::Host& host, system::HostBuffer buffer) : host_(&host), buffer_(buffer) {}
-  system::Host* host_;
-  system::HostBuffer buffer_;
-};
-
-}  // namespace
-
 Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu) {
   const auto found = state.probe_memory.find(gpu);
   if (found != state.probe_memory.end()) return found->second;
   Result<GpuMemory> memory = allocate_gpu(state, gpu, probe_bytes);
   if (!memory.ok()) return memory;
-  (void)state.providers.storage->attach(core::RegionView{*memory, AllocationKind::device});
+  if (state.providers.storage != nullptr)
+    (void)state.providers.storage->attach(core::RegionView{*memory, AllocationKind::device});
   state.probe_memory[gpu] = *memory;
   return memory;
 }
@@ -224,6 +199,21 @@ std::optional<Status> probe_storage(SessionState& state, const Place& source, co
   return writing ? probe_write(state, *range, *memory) : probe_read(state, *range, *memory);
 }
 
+/// Nothing where the transfer is too short to be worth a probe, or the GPU has no room.
+std::optional<Status> probe_drive(SessionState& state, const Place& source, const Place& target) {
+  const bool writing = std::holds_alternative<BlockRange>(target);
+  const Place& medium = writing ? target : source;
+  const auto* gpu = std::get_if<GpuMemory>(writing ? &source : &target);
+  if (gpu == nullptr || length_bytes(medium) < probe_bytes) return std::nullopt;
+  const auto range = std::get<BlockRange>(part_of(medium, 0, probe_bytes));
+  Result<GpuMemory> memory = probe_memory(state, gpu->gpu);
+  if (!memory.ok()) return std::nullopt;
+  const core::RegionView region{*memory, AllocationKind::device};
+  if (Status mapped = state.providers.nvme->map(range.drive, region); !mapped.ok()) return mapped;
+  return writing ? probe_drive_write(state, range, *memory)
+                 : probe_drive_read(state, range, *memory);
+}
+
 std::optional<Status> probe_gpus(SessionState& state, const GpuMemory& source,
                                  const GpuMemory& target) {
   if (Status opened = state.providers.peer->open(source, target); !opened.ok()) return opened;
@@ -237,11 +227,14 @@ bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place&
                      const Place& target) {
   const bool storage = wants(plan.route, ProviderKind::storage);
   const std::optional<PairKey> pair = pair_of(state, source, target);
-  if ((!storage && !wants(plan.route, ProviderKind::peer)) || !pair.has_value()) return false;
+  const bool drive = wants(plan.route, ProviderKind::nvme);
+  const bool peer = wants(plan.route, ProviderKind::peer);
+  if ((!storage && !drive && !peer) || !pair.has_value()) return false;
   const std::scoped_lock probing(state.probe_mutex);
   if (const std::optional<Belief> belief = belief_in(state, *pair)) return !belief->believed;
   const std::optional<Status> probed =
       storage ? probe_storage(state, source, target)
+      : drive ? probe_drive(state, source, target)
               : probe_gpus(state, std::get<GpuMemory>(source), std::get<GpuMemory>(target));
   if (!probed.has_value()) return false;
   if (probed->ok()) {

@@ -105,6 +105,7 @@ RegionState::~RegionState() {
     }
     if (attached) session.providers.storage->detach(core::RegionView{place, kind});
     if (session.providers.peer != nullptr) session.providers.peer->detach({place, kind});
+    session.providers.nvme->detach({place, kind});
   }
   // Adapters know memory of both kinds.
   if (session.providers.rdma != nullptr) session.providers.rdma->detach({place, kind});

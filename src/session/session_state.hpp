@@ -13,6 +13,7 @@
 #include <nobounce/session.hpp>
 #include "core/facts.hpp"
 #include "core/provider.hpp"
+#include "provider/nvme/nvme_provider.hpp"
 #include "provider/peer/peer_provider.hpp"
 #include "provider/rdma/rdma_provider.hpp"
 #include "provider/relay/relay_provider.hpp"
@@ -30,6 +31,7 @@ struct Providers {
   std::unique_ptr<core::Provider> storage;
   std::unique_ptr<provider::PeerProvider> peer;
   std::unique_ptr<core::Provider> host;
+  std::unique_ptr<provider::NvmeProvider> nvme;
   std::unique_ptr<core::Provider> staged;
   std::unique_ptr<provider::RdmaProvider> rdma;
   std::unique_ptr<provider::RelayProvider> relay;  ///< staged, too: where an end is a peer's
@@ -83,9 +85,10 @@ struct SessionState {
   std::unique_ptr<Remotes> remotes;
 
   std::mutex regions_mutex;
-  std::map<std::uint64_t, RegionEntry> gpu_regions;          ///< by device address
-  std::map<std::uint64_t, system::HostBuffer> host_regions;  ///< allocated ones, by address
-  std::vector<ServerState*> servers;                         ///< under regions_mutex
+  std::map<std::uint64_t, RegionEntry> gpu_regions;           ///< by device address
+  std::map<std::uint64_t, system::HostBuffer> host_regions;   ///< allocated ones, by address
+  std::map<std::uint32_t, provider::OwnedDriveFacts> drives;  ///< taken ones, by machine drive
+  std::vector<ServerState*> servers;                          ///< under regions_mutex
   std::mutex attach_mutex;
   std::mutex probe_mutex;  ///< one probe at a time
   std::mutex beliefs_mutex;

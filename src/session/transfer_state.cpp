@@ -48,6 +48,10 @@ bool overlaps(const Place& first, const Place& second) {
     const auto* b = std::get_if<FileRange>(&second);
     return b != nullptr && a->file == b->file;
   }
+  if (const auto* a = std::get_if<BlockRange>(&first)) {
+    const auto* b = std::get_if<BlockRange>(&second);
+    return b != nullptr && a->drive == b->drive;
+  }
   return false;
 }
 
@@ -158,6 +162,8 @@ void TransferState_::submit(const Segment& segment) {
 
 bool TransferState_::may_stage_instead(const core::Completion& completion,
                                        const Segment& segment) const {
+  // A drive of ours cannot be read by way of a file: there is nothing to go back to.
+  if (segment.provider == ProviderKind::nvme) return false;
   if (segment.provider == ProviderKind::staged || policy != Policy::direct_preferred) return false;
   switch (completion.error->cause) {
     case Cause::file_shorter_than_expected:

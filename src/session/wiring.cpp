@@ -15,8 +15,9 @@ constexpr std::uint64_t close_deadline_ns = 30'000'000'000;
 
 std::vector<core::Provider*> Providers::all() const {
   std::vector<core::Provider*> list;
-  for (core::Provider* provider : std::initializer_list<core::Provider*>{
-           storage.get(), peer.get(), host.get(), staged.get(), rdma.get(), relay.get()}) {
+  for (core::Provider* provider :
+       std::initializer_list<core::Provider*>{storage.get(), peer.get(), nvme.get(), host.get(),
+                                              staged.get(), rdma.get(), relay.get()}) {
     if (provider != nullptr) list.push_back(provider);
   }
   return list;
@@ -35,7 +36,7 @@ core::Provider* Providers::of(ProviderKind kind) const {
     case ProviderKind::rdma:
       return rdma.get();
     case ProviderKind::nvme:
-      return nullptr;
+      return nvme.get();
   }
   return nullptr;
 }
@@ -60,6 +61,7 @@ Providers make_providers(SessionState& state) {
     providers.peer = provider::make_peer_provider(state.host, *state.contexts, state.machine);
     providers.host = provider::make_host_provider(state.host, *state.contexts);
   }
+  providers.nvme = provider::make_nvme_provider(state.host);
   providers.staged = provider::make_staged_provider(
       state.host, state.contexts.get(), state.files,
       provider::StagedOptions{.pinned_bytes_max = state.options.pinned_bytes_max,
@@ -83,6 +85,7 @@ void close_session(SessionState& state) {
   check(state.handles == 0, "a Session was destroyed before its Regions, Files and Transfers");
   const std::uint64_t deadline_ns = state.host.clock().now_ns() + close_deadline_ns;
   for (const auto& [gpu, memory] : state.probe_memory) {
+    state.providers.nvme->detach(core::RegionView{memory, AllocationKind::device});
     if (state.providers.storage != nullptr) {
       state.providers.storage->detach(core::RegionView{memory, AllocationKind::device});
     }

@@ -1,18 +1,11 @@
-// The commands that give a PCI function to vfio-pci.
+// The error of a PCI function that another driver has.
 #include "system/pci_commands.hpp"
 
-namespace nobounce::system {
+#include <string>
 
-std::string commands_to_bind(std::string_view bdf, std::string_view driver) {
-  const std::string function(bdf);
-  std::string commands = "sudo modprobe vfio-pci";
-  commands += " && echo vfio-pci | sudo tee /sys/bus/pci/devices/" + function + "/driver_override";
-  if (!driver.empty()) {
-    commands += " && echo " + function + " | sudo tee /sys/bus/pci/drivers/" + std::string(driver) +
-                "/unbind";
-  }
-  return commands + " && echo " + function + " | sudo tee /sys/bus/pci/drivers_probe";
-}
+#include "core/drive_facts.hpp"
+
+namespace nobounce::system {
 
 Error not_bound_to_vfio(std::string_view bdf, std::string_view driver) {
   const std::string function(bdf);
@@ -22,7 +15,7 @@ Error not_bound_to_vfio(std::string_view bdf, std::string_view driver) {
   error.cause = Cause::nvme_not_vfio;
   error.detail = driver.empty() ? function + " has no driver"
                                 : function + " is bound to the driver " + std::string(driver);
-  error.remedy = commands_to_bind(bdf, driver);
+  error.remedy = core::commands_to_bind(bdf, driver);
   return error;
 }
 

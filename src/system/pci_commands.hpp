@@ -1,18 +1,13 @@
-// What a user types so that a process may own a PCI function.
+// The error of a PCI function that another driver has.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include <nobounce/error.hpp>
 
 namespace nobounce::system {
 
-/// The commands that take a function away from its driver (empty: it has none) and give it to
-/// vfio-pci.
-[[nodiscard]] std::string commands_to_bind(std::string_view bdf, std::string_view driver);
-
-/// Cause nvme.not_vfio with these commands.
+/// Cause nvme.not_vfio, with the commands that would bind it. `driver` empty: it has none.
 [[nodiscard]] Error not_bound_to_vfio(std::string_view bdf, std::string_view driver);
 
 }  // namespace nobounce::system

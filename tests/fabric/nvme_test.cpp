@@ -86,7 +86,6 @@ class SoftRig final : public support::NvmeRig {
               static_cast<ssize_t>(length));
     return bytes;
   }
-  std::optional<Iova> hole() override { return Iova{std::uint64_t{1} << 45}; }
 
   SoftHost& soft() { return *host_; }
   [[nodiscard]] CarriageBytes arrived(std::uint64_t offset, std::uint64_t length) {
@@ -109,6 +108,11 @@ class SoftRig final : public support::NvmeRig {
   }
 NOBOUNCE_NVME_CASES(NOBOUNCE_TEST)
 #undef NOBOUNCE_TEST
+
+TEST(SoftNvme, LosesDataInSilence) {
+  SoftRig rig;
+  support::loses_data_in_silence_where_nobody_answers(rig, Iova{std::uint64_t{1} << 45});
+}
 
 TEST(SoftNvme, IsDirectAndCrossesNoHostMemory) {
   SoftRig rig;

@@ -58,7 +58,6 @@ class QemuRig final : public support::NvmeRig {
     ::close(file);
     return bytes;
   }
-  std::optional<Iova> hole() override { return Iova{Qtest::hole_address}; }
 
   Qtest& machine() { return machine_; }
 
@@ -85,6 +84,11 @@ class QemuNvme : public ::testing::Test {
   }
 NOBOUNCE_NVME_CASES(NOBOUNCE_TEST)
 #undef NOBOUNCE_TEST
+
+TEST_F(QemuNvme, LosesDataInSilence) {
+  QemuRig rig;
+  support::loses_data_in_silence_where_nobody_answers(rig, Iova{Qtest::hole_address});
+}
 
 TEST_F(QemuNvme, KeepsQueuesInThePeer) {
   QemuRig rig;

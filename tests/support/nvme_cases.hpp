@@ -174,14 +174,12 @@ inline void tells_errors(NvmeRig& rig) {
 }
 
 /// Nobody tells a drive that a posted write went nowhere: success, and no data.
-inline void loses_data_in_silence_where_nobody_answers(NvmeRig& rig) {
-  const auto nowhere = rig.hole();
-  if (!nowhere.has_value()) GTEST_SKIP() << "the IOMMU would object first";
+inline void loses_data_in_silence_where_nobody_answers(NvmeRig& rig, Iova nowhere) {
   const auto drive = opened(rig);
   ASSERT_NE(drive, nullptr);
   rig.fill_peer(0, Bytes(4096, std::byte{0xee}));
   const Result<system::nvme::Completion> done =
-      drive->execute(command_of(*drive, Opcode::read, 0, 8, *nowhere));
+      drive->execute(command_of(*drive, Opcode::read, 0, 8, nowhere));
   ASSERT_TRUE(done.ok()) << to_string(done.error());
   EXPECT_EQ(done->code(), code::success);
   EXPECT_TRUE(rig.look_at_peer(0, 4096) == Bytes(4096, std::byte{0xee}));
@@ -217,7 +215,6 @@ inline void hands_over(NvmeRig& rig) {
   TEST_OF(WritesFromThePeer, writes_from_the_peer)                        \
   TEST_OF(MovesHostMemory, moves_host_memory)                             \
   TEST_OF(TellsErrors, tells_errors)                                      \
-  TEST_OF(LosesDataInSilence, loses_data_in_silence_where_nobody_answers) \
   TEST_OF(Restarts, restarts)                                             \
   TEST_OF(HandsOver, hands_over)
 

@@ -32,8 +32,6 @@ class NvmeRig {
   /// What the drive holds, by another way than the driver; nothing where there is none.
   [[nodiscard]] virtual std::optional<Bytes> look_at_medium(std::uint64_t offset,
                                                             std::size_t length) = 0;
-  /// An address that nobody answers to; nothing where the IOMMU would object first.
-  [[nodiscard]] virtual std::optional<Iova> hole() = 0;
 };
 
 /// What a medium holds before a case: every page differs from every other.

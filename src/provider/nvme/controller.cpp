@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t admin_entries = 32;
 constexpr std::uint16_t io_queue = 1;
+constexpr std::uint32_t guests_wanted = 8;
 constexpr std::uint64_t looks_between_health = 64;  // a register costs a round trip over the bus
 constexpr std::uint64_t shortest_ready_timeout_ns = 1'000'000'000;
 
@@ -236,9 +237,11 @@ Status Controller::identify_name_space() {
 Status Controller::create_io_queues() {
   io_->restart();
   Command features = admin_command(wire::AdminOpcode::set_features);
-  features.dword10 = wire::feature_number_of_queues;  // one of each kind: zero-based zero
-  if (Result<Completion> granted = admin(features, "ask for queues"); !granted.ok())
-    return granted.error();
+  features.dword10 = wire::feature_number_of_queues;
+  features.dword11 = guests_wanted | guests_wanted << 16;  // beside our own: both count from zero
+  const Result<Completion> granted = admin(features, "ask for queues");
+  if (!granted.ok()) return granted.error();
+  guests_max_ = std::min({guests_wanted, granted->result & 0xffff, granted->result >> 16});
   const std::uint32_t shape = io_queue | (io_->entries() - 1) << 16;
   Command completion = admin_command(wire::AdminOpcode::create_completion_queue);
   completion.prp1 = io_->layout().completion.iova.value;
@@ -253,6 +256,46 @@ Status Controller::create_io_queues() {
   if (Result<Completion> made = admin(submission, "create the submission queue"); !made.ok())
     return made.error();
   return {};
+}
+
+Status Controller::create_guest(const GuestQueue& queue) {
+  Command completion = admin_command(wire::AdminOpcode::create_completion_queue);
+  completion.prp1 = queue.completion.value;
+  completion.dword10 = queue.id | (queue.completion_entries - 1) << 16;
+  completion.dword11 = 1;
+  if (Result<Completion> made = admin(completion, "create a completion queue for others");
+      !made.ok())
+    return made.error();
+  Command submission = admin_command(wire::AdminOpcode::create_submission_queue);
+  submission.prp1 = queue.submission.value;
+  submission.dword10 = queue.id | (queue.submission_entries - 1) << 16;
+  submission.dword11 = 1 | std::uint32_t{queue.id} << 16;
+  if (Result<Completion> made = admin(submission, "create a submission queue for others");
+      !made.ok()) {
+    (void)delete_guest(queue.id);
+    return made.error();
+  }
+  return {};
+}
+
+Status Controller::delete_guest(std::uint16_t id) {
+  Status ended;
+  for (const wire::AdminOpcode opcode :
+       {wire::AdminOpcode::delete_submission_queue, wire::AdminOpcode::delete_completion_queue}) {
+    Command command = admin_command(opcode);
+    command.dword10 = id;
+    Result<Completion> deleted = admin(command, "delete a queue of others");
+    if (!deleted.ok() && ended.ok()) ended = deleted.error();
+  }
+  return ended;
+}
+
+std::uint64_t Controller::submission_doorbell(std::uint16_t id) const {
+  return reg::doorbells + 2ull * id * capabilities_.doorbell_stride_bytes();
+}
+
+std::uint64_t Controller::completion_doorbell(std::uint16_t id) const {
+  return reg::doorbells + (2ull * id + 1) * capabilities_.doorbell_stride_bytes();
 }
 
 Result<Completion> Controller::run(QueuePair& queue, Command command, const char* attempted) {
@@ -327,6 +370,10 @@ Result<std::uint16_t> Controller::submit(wire::Opcode opcode, std::uint64_t bloc
 }
 
 Result<Completion> Controller::execute(Command command) {
+  // An earlier restart may have failed: then this is the next try.
+  if (!usable_) {
+    if (Status again = restart(); !again.ok()) return again.error();
+  }
   Result<Completion> done = run(*io_, command, "run a command");
   if (done.ok()) return done;
   // The drive may still move its bytes: only a reset makes sure that it does not.
@@ -372,6 +419,8 @@ Status Controller::abort(std::uint16_t id) {
 }
 
 Status Controller::restart() {
+  ++restarts_;
+  usable_ = false;
   if (Status off = disable(); !off.ok()) {
     // It does not even stop: take its way to memory, so that nothing of it arrives later.
     (void)function_.set_bus_mastering(system::BusMastering::off);
@@ -380,7 +429,9 @@ Status Controller::restart() {
     if (Status on = function_.set_bus_mastering(system::BusMastering::on); !on.ok()) return on;
   }
   if (Status on = enable(); !on.ok()) return on;
-  return create_io_queues();
+  if (Status made = create_io_queues(); !made.ok()) return made;
+  usable_ = true;
+  return {};
 }
 
 Status Controller::shut_down() {
@@ -389,6 +440,8 @@ Status Controller::shut_down() {
     (void)disable();
     return healthy;
   }
+  // Somebody reset it meanwhile: there is nothing left to end, and nobody who would answer.
+  if ((function_.read32(0, reg::status) & wire::csts::ready) == 0) return disable();
   Status ended;
   for (const wire::AdminOpcode opcode :
        {wire::AdminOpcode::delete_submission_queue, wire::AdminOpcode::delete_completion_queue}) {

@@ -68,6 +68,26 @@ class Controller {
   [[nodiscard]] Result<Completion> execute(Command command);
   [[nodiscard]] Status flush();
 
+  /// Where a further pair of queues lies, for somebody else to use: the drive's own addresses, both
+  /// at page boundaries, and entries that are powers of two.
+  struct GuestQueue {
+    std::uint16_t id = 0;
+    Iova submission;
+    std::uint32_t submission_entries = 0;
+    Iova completion;
+    std::uint32_t completion_entries = 0;
+  };
+  /// A restart of the controller ends such queues: see guests_lost.
+  [[nodiscard]] Status create_guest(const GuestQueue& queue);
+  [[nodiscard]] Status delete_guest(std::uint16_t id);
+  /// Offsets of its doorbells in BAR 0.
+  [[nodiscard]] std::uint64_t submission_doorbell(std::uint16_t id) const;
+  [[nodiscard]] std::uint64_t completion_doorbell(std::uint16_t id) const;
+  /// How many pairs the drive grants beside its driver's own.
+  [[nodiscard]] std::uint32_t guests_max() const { return guests_max_; }
+  /// How often the queues of others ended with a restart.
+  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
+
   /// Whether the controller says that it can go on. Causes nvme.controller_fatal.
   [[nodiscard]] Status health();
   /// Asks the drive to abort a command of the I/O queue. The command's own completion still comes.
@@ -109,6 +129,9 @@ class Controller {
   std::optional<QueuePair> admin_;
   std::optional<QueuePair> io_;
   bool enabled_ = false;
+  bool usable_ = true;  ///< its queues are as the driver thinks
+  std::uint32_t guests_max_ = 0;
+  std::uint64_t restarts_ = 0;
 };
 
 }  // namespace nobounce::provider::nvme

@@ -87,6 +87,65 @@ bool Drive::close(std::uint64_t deadline_ns) {
   return quiet;
 }
 
+void Drive::run_errand(std::function<void(Controller&)> work) {
+  const std::lock_guard one(errand_mutex_);
+  Errand errand{std::move(work), false};
+  {
+    const std::lock_guard lock(mutex_);
+    errand_ = &errand;
+  }
+  host_.workers().wake(worker_);
+  // Bounded by the timeouts of admin commands.
+  (void)host_.workers().wait(
+      [&] {
+        const std::lock_guard lock(mutex_);
+        return errand.done;
+      },
+      0);
+}
+
+Result<GuestDoorbells> Drive::create_guest(Controller::GuestQueue queue) {
+  Result<GuestDoorbells> made = Error{.origin = ErrorOrigin::nvme,
+                                      .attempted = "make a queue of nvme:" + bdf(),
+                                      .cause = Cause::async_queue_failed,
+                                      .detail = "the drive grants no further queue"};
+  run_errand([&](Controller& controller) {
+    for (std::uint16_t id = 2; id < 2 + controller.guests_max(); ++id) {
+      if (guests_.count(id) != 0) continue;
+      queue.id = id;
+      const Status status = controller.create_guest(queue);
+      if (!status.ok()) {
+        made = status.error();
+        return;
+      }
+      guests_[id] = controller.restarts();
+      made = GuestDoorbells{id, function_->bar_mapping(0), controller.submission_doorbell(id),
+                            controller.completion_doorbell(id)};
+      return;
+    }
+  });
+  return made;
+}
+
+Status Drive::delete_guest(std::uint16_t id) {
+  Status ended;
+  run_errand([&](Controller& controller) {
+    const auto found = guests_.find(id);
+    if (found == guests_.end()) return;
+    if (found->second == controller.restarts()) {
+      ended = controller.delete_guest(id);
+    } else {
+      ended =
+          Error{.origin = ErrorOrigin::nvme,
+                .attempted = "end a queue of nvme:" + bdf(),
+                .cause = Cause::async_queue_failed,
+                .detail = "the controller was restarted meanwhile, and the queue ended with it"};
+    }
+    guests_.erase(found);
+  });
+  return ended;
+}
+
 Status Drive::can_map_gpu(std::uint32_t gpu) {
   const std::lock_guard lock(mapping_mutex_);
   return function_->can_map_gpu(gpu);
@@ -286,6 +345,17 @@ void Drive::retire() {
 
 system::Step Drive::step() {
   const std::uint64_t now_ns = host_.clock().now_ns();
+  Errand* errand = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    errand = std::exchange(errand_, nullptr);
+  }
+  if (errand != nullptr) {
+    errand->work(*controller_);
+    const std::lock_guard lock(mutex_);
+    errand->done = true;
+    host_.workers().notify();
+  }
   take_orders(now_ns);
   bool news = false;
   if (const auto failed = failure(); failed.has_value()) {

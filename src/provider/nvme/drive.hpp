@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,6 +32,14 @@ struct Job {
   std::optional<Error> error;
 };
 
+/// What whoever uses a queue writes to, in this process's addresses.
+struct GuestDoorbells {
+  std::uint16_t id = 0;
+  std::span<std::byte> registers;  ///< BAR 0
+  std::uint64_t submission_offset = 0;
+  std::uint64_t completion_offset = 0;
+};
+
 /// One worker owns the controller; everything else is said to it. Thread-safe.
 class Drive final : public system::Worker {
  public:
@@ -52,6 +62,11 @@ class Drive final : public system::Worker {
   void cancel(core::OperationId operation);
   /// Everything under way ends, cancelled; then the drive is shut down. False if the time passed.
   bool close(std::uint64_t deadline_ns);
+
+  // --- Queues for others. Each waits until the worker has asked the drive.
+  [[nodiscard]] Result<GuestDoorbells> create_guest(Controller::GuestQueue queue);
+  /// Cause async.queue_failed where the controller was restarted meanwhile, and the queue with it.
+  [[nodiscard]] Status delete_guest(std::uint16_t id);
 
   // --- Mappings: one at a time, by the drive's own lock.
   [[nodiscard]] Status can_map_gpu(std::uint32_t gpu);
@@ -88,6 +103,13 @@ class Drive final : public system::Worker {
   Identity identity_;
   system::WorkerId worker_ = 0;
 
+  /// Something that only the worker may do: it does it in its next step.
+  struct Errand {
+    std::function<void(Controller&)> work;
+    bool done = false;
+  };
+  void run_errand(std::function<void(Controller&)> work);
+
   // The worker's own.
   std::unique_ptr<Controller> controller_;
   std::deque<std::shared_ptr<Job>> active_;
@@ -100,6 +122,9 @@ class Drive final : public system::Worker {
   std::vector<core::OperationId> cancelled_;
   std::vector<core::Completion> completions_;
   std::optional<Error> failure_;
+  Errand* errand_ = nullptr;
+  std::mutex errand_mutex_;                        ///< one at a time
+  std::map<std::uint16_t, std::uint64_t> guests_;  ///< by id: restarts when it was made
   bool closing_ = false;
   bool idle_ = true;  ///< nothing active
 };

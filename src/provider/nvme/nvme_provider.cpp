@@ -103,11 +103,17 @@ class OwnedDrives final : public NvmeProvider {
   [[nodiscard]] Result<OwnedDriveFacts> take(std::uint32_t drive, std::string_view bdf) override;
   void release(std::uint32_t drive) override;
   [[nodiscard]] Status map(std::uint32_t drive, const core::RegionView& region) override;
+  [[nodiscard]] Result<Iova> mapped_at(std::uint32_t drive, const GpuMemory& memory) override;
+  [[nodiscard]] Result<nvme::GuestDoorbells> create_queue(
+      std::uint32_t drive, const nvme::Controller::GuestQueue& queue) override;
+  [[nodiscard]] Status delete_queue(std::uint32_t drive, std::uint16_t id) override;
 
  private:
   [[nodiscard]] std::vector<Finding> judge(const Pair& pair, std::uint64_t length_bytes);
   [[nodiscard]] Result<Job> job_of(const core::Operation& operation, Owned& owned,
                                    const Pair& pair);
+  [[nodiscard]] static Result<Iova> window_of(const Owned& owned, const GpuMemory& gpu);
+  [[nodiscard]] Drive* find(std::uint32_t drive);
   void refuse(core::OperationId id, Error error);
 
   system::Host& host_;
@@ -180,7 +186,8 @@ Result<OwnedDriveFacts> OwnedDrives::take(std::uint32_t drive, std::string_view 
   Result<std::unique_ptr<Drive>> started = Drive::start(host_, std::move(*function), options_);
   if (!started.ok()) return std::move(started).error();
   const nvme::Identity& identity = (*started)->identity();
-  OwnedDriveFacts facts{identity.length_bytes(), identity.block_bytes, identity.model};
+  OwnedDriveFacts facts{identity.length_bytes(), identity.block_bytes, identity.model,
+                        identity.name_space, identity.transfer_bytes_max};
   drives_[drive].drive = std::move(*started);
   return facts;
 }
@@ -215,6 +222,34 @@ Status OwnedDrives::map(std::uint32_t drive, const core::RegionView& region) {
   return {};
 }
 
+Drive* OwnedDrives::find(std::uint32_t drive) {
+  const std::lock_guard lock(mutex_);
+  const auto found = drives_.find(drive);
+  return found == drives_.end() ? nullptr : found->second.drive.get();
+}
+
+Result<Iova> OwnedDrives::mapped_at(std::uint32_t drive, const GpuMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = drives_.find(drive);
+  if (found != drives_.end()) return window_of(found->second, memory);
+  return window_of(Owned{}, memory);
+}
+
+Result<nvme::GuestDoorbells> OwnedDrives::create_queue(std::uint32_t drive,
+                                                       const nvme::Controller::GuestQueue& queue) {
+  // Outside the lock: the drive's worker answers, and may have to complete operations first.
+  if (Drive* owned = find(drive); owned != nullptr) return owned->create_guest(queue);
+  return Error{.origin = ErrorOrigin::input,
+               .attempted = "make a queue of a drive",
+               .cause = Cause::nvme_take_needed,
+               .detail = "the session has not taken the drive"};
+}
+
+Status OwnedDrives::delete_queue(std::uint32_t drive, std::uint16_t id) {
+  if (Drive* owned = find(drive); owned != nullptr) return owned->delete_guest(id);
+  return {};
+}
+
 void OwnedDrives::detach(const core::RegionView& region) {
   const auto* memory = std::get_if<GpuMemory>(&region.place);
   if (memory == nullptr) return;
@@ -243,16 +278,20 @@ Result<Job> OwnedDrives::job_of(const core::Operation& operation, Owned& owned, 
     job.unmap_at_end = true;
     return job;
   }
-  const auto& gpu = std::get<GpuMemory>(*pair.memory);
+  const Result<Iova> iova = window_of(owned, std::get<GpuMemory>(*pair.memory));
+  if (!iova.ok()) return iova.error();
+  job.memory = *iova;
+  return job;
+}
+
+/// Where GPU memory lies in the windows that were mapped for a drive.
+Result<Iova> OwnedDrives::window_of(const Owned& owned, const GpuMemory& gpu) {
   const auto after = owned.windows.upper_bound(gpu.address.value);
   if (after != owned.windows.begin()) {
     const auto& [base, window] = *std::prev(after);
     const std::uint64_t inside = gpu.address.value - base;
-    if (inside <= window.length_bytes &&
-        operation.segment.length_bytes <= window.length_bytes - inside) {
-      job.memory = Iova{window.iova.value + inside};
-      return job;
-    }
+    if (inside <= window.length_bytes && gpu.length_bytes <= window.length_bytes - inside)
+      return Iova{window.iova.value + inside};
   }
   return Error{.origin = ErrorOrigin::input,
                .attempted = attempted_move,

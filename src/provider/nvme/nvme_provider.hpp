@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/provider.hpp"
-#include "provider/nvme/controller.hpp"
+#include "provider/nvme/drive.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::provider {
@@ -16,6 +17,8 @@ struct OwnedDriveFacts {
   std::uint64_t length_bytes = 0;
   std::uint32_t block_bytes = 512;
   std::string model;
+  std::uint32_t name_space = 1;
+  std::uint64_t transfer_bytes_max = 0;  ///< of one command
 };
 
 /// A Provider of drives that were taken, by their number in the machine. Thread-safe.
@@ -30,6 +33,13 @@ class NvmeProvider : public core::Provider {
   /// Maps a region of GPU memory for a drive; does nothing where it is mapped already. Until then
   /// the pair moves nothing. Cause nvme.peer_unmapped.
   [[nodiscard]] virtual Status map(std::uint32_t drive, const core::RegionView& region) = 0;
+  /// Where mapped GPU memory lies for the drive. Cause nvme.peer_unmapped.
+  [[nodiscard]] virtual Result<Iova> mapped_at(std::uint32_t drive, const GpuMemory& memory) = 0;
+
+  /// A pair of queues in memory of others, who ring for it themselves; `id` is chosen here.
+  [[nodiscard]] virtual Result<nvme::GuestDoorbells> create_queue(
+      std::uint32_t drive, const nvme::Controller::GuestQueue& queue) = 0;
+  [[nodiscard]] virtual Status delete_queue(std::uint32_t drive, std::uint16_t id) = 0;
 };
 
 /// `options` are those of every controller. The host must outlive the provider.

@@ -69,9 +69,11 @@ TEST(Places, AreFilesUnlessTheyNameAGpuOrTheHost) {
   EXPECT_EQ(parse_place("gpu:0000:01:00.0")->kind, PlaceArgument::Kind::gpu);
   EXPECT_EQ(parse_place("host")->kind, PlaceArgument::Kind::host);
   EXPECT_EQ(parse_place("./host")->kind, PlaceArgument::Kind::file);
+  EXPECT_EQ(parse_place("nvme:0000:01:00.0")->kind, PlaceArgument::Kind::drive);
+  EXPECT_EQ(parse_place("nvme:0000:01:00.0")->address, "0000:01:00.0");
   for (const char* wrong :
-       {"", "gpu:", "file:", "nvme:0000:01:00.0", "rdma:node:1/x", "rdma://node/x", "rdma://node:1",
-        "rdma://node:1/", "rdma://node:0/x", "rdma://::1:2/x", "rdma://a b:1/x"}) {
+       {"", "gpu:", "file:", "nvme:", "nvme:nvme0n1", "rdma:node:1/x", "rdma://node/x",
+        "rdma://node:1", "rdma://node:1/", "rdma://node:0/x", "rdma://::1:2/x", "rdma://a b:1/x"}) {
     EXPECT_FALSE(parse_place(wrong).ok()) << wrong;
   }
 }
