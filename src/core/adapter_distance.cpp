@@ -49,4 +49,12 @@ std::vector<RankedAdapter> adapters_by_distance(const Machine& machine, DeviceRe
   return ranked;
 }
 
+Link adapter_link(const Machine& machine, std::uint32_t nic, DeviceRef memory) {
+  const DeviceRef adapter{DeviceRef::Kind::nic, static_cast<std::uint16_t>(nic)};
+  const Link link = path_between(machine, adapter, memory).link;
+  const IommuMode own = machine.nics.at(nic).iommu;
+  const IommuMode mode = own == IommuMode::inherit ? machine.kernel.iommu : own;
+  return mode == IommuMode::translated && link == Link::pcie_switch ? Link::host_bridge : link;
+}
+
 }  // namespace nobounce::core

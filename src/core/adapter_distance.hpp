@@ -33,4 +33,8 @@ struct RankedAdapter {
 [[nodiscard]] std::vector<RankedAdapter> adapters_by_distance(const Machine& machine,
                                                               DeviceRef memory);
 
+/// What bytes travel over between an adapter and memory. Behind a translating IOMMU requests to a
+/// GPU go up to it, whatever lies between.
+[[nodiscard]] Link adapter_link(const Machine& machine, std::uint32_t nic, DeviceRef memory);
+
 }  // namespace nobounce::core

@@ -179,7 +179,8 @@ core::HostFacts read_host_facts(system::Host& host, const Machine& machine, bool
   storage.compat_forced = read_compat_forced(host);
   storage.nvidia_fs_counters_enabled = read_counters(host.files());
   storage.iommu = read_iommu(machine);
-  facts.rdma.verbs_library = read_libibverbs(host);
+  // Without an adapter nobody asks, and the library is left alone.
+  if (!machine.nics.empty()) facts.rdma.verbs_library = read_libibverbs(host);
   facts.gpus = read_gpu_facts(host, machine, may_ask_cuda);
   return facts;
 }

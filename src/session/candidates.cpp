@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/adapter_distance.hpp"
 #include "judge/path.hpp"
 #include "judge/rdma.hpp"
 #include "judge/storage.hpp"
@@ -171,6 +172,19 @@ Candidate drive_candidate(SessionState& state, const Place& source, const Place&
   candidate.degraded_causes = judged.degraded_causes;
   candidate.degraded = candidate.assessment.usable && !candidate.degraded_causes.empty();
   return candidate;
+}
+
+Link adapter_link(SessionState& state, std::uint32_t peer, const Place& local) {
+  if (state.providers.rdma == nullptr) return Link::none;
+  const std::vector<std::uint32_t> nics = state.providers.rdma->adapters(peer);
+  if (nics.empty()) return Link::none;
+  const DeviceRef adapter{DeviceRef::Kind::nic, static_cast<std::uint16_t>(nics.front())};
+  DeviceRef memory{DeviceRef::Kind::host,
+                   static_cast<std::uint16_t>(numa_of(state.machine, adapter))};
+  if (const auto* gpu = std::get_if<GpuMemory>(&local)) {
+    memory = {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
+  }
+  return core::adapter_link(state.machine, nics.front(), memory);
 }
 
 /// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.

@@ -29,6 +29,10 @@ namespace nobounce::session {
 [[nodiscard]] Candidate drive_candidate(SessionState& state, const Place& source,
                                         const Place& target, Link& link);
 
+/// What bytes travel over between local memory and the adapters that a connection uses; none while
+/// it uses none.
+[[nodiscard]] Link adapter_link(SessionState& state, std::uint32_t peer, const Place& local);
+
 /// Why a pair has no direct candidate at all, as a finding, so that the receipt can name it.
 [[nodiscard]] Candidate no_direct_candidate(const SessionState& state, const Place& source,
                                             const Place& target);

@@ -104,7 +104,7 @@ bool request_remote(SessionState& state, const Place& source, const Place& targe
   for (Candidate& candidate :
        rdma_candidates(state, from != nullptr ? *from : *to, local, source, target))
     request.candidates.push_back(std::move(candidate));
-  request.direct_link = straight_link(state, source, target);
+  request.direct_link = adapter_link(state, from != nullptr ? from->peer : to->peer, local);
   return true;
 }
 

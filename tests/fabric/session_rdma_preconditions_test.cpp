@@ -171,6 +171,7 @@ TEST_P(RdmaWhole, MovesDirectlyBothWaysAndTouchesNoHostMemory) {
   ASSERT_TRUE(read.ok()) << to_string(*read.error);
   EXPECT_EQ(read.receipt.bytes[Carriage::direct], length) << test::show(read.receipt.bytes);
   EXPECT_EQ(read.receipt.member, Member::rdma);
+  EXPECT_EQ(read.receipt.link, GetParam().degraded ? Link::host_bridge : Link::pcie_switch);
   EXPECT_EQ(read.receipt.degraded, GetParam().degraded);
   EXPECT_EQ(pair.rig.soft().look_at(pair.own.place()), bytes);
   EXPECT_TRUE(test::claims_no_more(read.receipt, pair.rig.soft().arrived(pair.own.place())));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/adapter_distance.hpp"
 #include "provider/rdma/adapters.hpp"
 #include "provider/rdma/connection.hpp"
 #include "provider/rdma/enrolment.hpp"
@@ -373,7 +374,7 @@ Link OneSidedProvider::link_of(const Connection& connection, const Segment& segm
   if (gpu == nullptr) {
     const DeviceRef memory{DeviceRef::Kind::host,
                            static_cast<std::uint16_t>(numa_of(machine_, adapter))};
-    return path_between(machine_, adapter, memory).link;
+    return core::adapter_link(machine_, *nic, memory);
   }
   return gpu->gpu < machine_.gpus.size() ? path_between(machine_, adapter, gpu_ref(gpu->gpu)).link
                                          : Link::none;
