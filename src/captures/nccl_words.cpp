@@ -60,6 +60,16 @@ bool NcclLogParser::take_words(const Line& line, const NcclLine& said) {
          "GPU" + std::to_string(*second), "", has(body, "NVLINK") ? 1 : 0);
     return true;
   }
+  if (has(body, "peer access is not supported between these two devices")) {
+    ensure(line);
+    if (first_time("no peer access")) sign(core::SignKind::peer_disabled, line);
+    return true;
+  }
+  if (has(line.text, "Watchdog caught collective operation timeout")) {
+    ensure(line);
+    if (first_time("watchdog")) sign(core::SignKind::collective_timeout, line);
+    return true;
+  }
   if (has(body, "iommu=pt")) {
     ensure(line);
     if (first_time("iommu")) sign(core::SignKind::iommu_translated, line);

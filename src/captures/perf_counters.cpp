@@ -1,5 +1,7 @@
 // `perf stat` of memory controllers: counts, which say nothing without a payload and an idle
 // window.
+#include <algorithm>
+
 #include "captures/formats.hpp"
 #include "captures/scan.hpp"
 
@@ -56,7 +58,9 @@ class PerfCountersParser : public Parser {
     const bool mebibytes = event == "MiB" && words.size() > 2;
     if (mebibytes) event = words[2];
     if (mebibytes || has(words[0], ".")) {
-      const auto value = real_number(words[0]);
+      std::string digits(words[0]);  // thousands are parted by commas
+      digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
+      const auto value = real_number(digits);
       if (value.has_value()) set_entry(facts(), "counters", event, *value);
     } else if (const auto value = whole_number(words[0]); value.has_value()) {
       set_entry(facts(), "counters", event, *value);

@@ -168,7 +168,7 @@ class UcxProtocolParser : public Parser {
         one.lines = {header_, rows_.back().line};
       } else {
         one.word = kind_of(*main);
-        one.target = adapter_of(*main);
+        if (one.word != "shared_memory") one.target = adapter_of(*main);
         one.lines.push_back(main->line);
         if (main->line.line != header_.line) one.lines.push_back(header_);
       }

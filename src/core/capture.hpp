@@ -74,6 +74,7 @@ enum class SignKind : std::uint8_t {
   peer_dma_refused,  ///< source client, target provider, word: its driver
   // GPU and adapter.
   net_use,              ///< source GPU, target adapter, direction, word: plugin, value 1: GDRDMA
+  collective_timeout,   ///< a collective of the job did not end
   net_error,            ///< value: status, second: vendor error, direction
   gdr_off_adapter,      ///< target adapter, word: plugin: it cannot take GPU memory
   gdr_on_adapter,       ///< target adapter: a capability

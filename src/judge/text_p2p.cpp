@@ -124,12 +124,23 @@ void judge_transports(TextCase& text) {
   }
 }
 
+/// `GPU0-GPU1` where a text is about two GPUs and names no pair.
+std::string only_pair(const TextCase& text, const CaptureSign& sign) {
+  if (sign.piece >= text.captures().pieces.size()) return "GPU pairs";
+  for (const auto& [name, value] : text.captures().pieces[sign.piece].facts) {
+    if (name == "gpus" && value.as_unsigned() != nullptr && *value.as_unsigned() == 2)
+      return "GPU0-GPU1";
+  }
+  return "GPU pairs";
+}
+
 void judge_refusals(TextCase& text) {
   const auto decided = text.decided_pairs(Member::p2p);
   for (const CaptureSign* sign : text.all(SignKind::peer_disabled)) {
     if (decided.count(unordered_pair(sign->source, sign->target)) > 0) continue;
     TextRow& row = peer_row(text, *sign, Verdict::impossible, "both",
                             "the driver reports no peer access for the pair");
+    if (row.verdict.subject.empty()) row.verdict.subject = only_pair(text, *sign);
     if (sign->value > 0)
       blame(row, Cause::machine_nvlink_down);
     else
@@ -247,16 +258,6 @@ void judge_measurements(TextCase& text) {
     row.weight = RowWeight::pair_only;
     blame(row, sign->word == "mismatch" ? Cause::p2p_wrong_data : Cause::evidence_capability_only);
   }
-}
-
-/// `GPU0-GPU1` where a text is about two GPUs and names no pair.
-std::string only_pair(const TextCase& text, const CaptureSign& sign) {
-  if (sign.piece >= text.captures().pieces.size()) return "GPU pairs";
-  for (const auto& [name, value] : text.captures().pieces[sign.piece].facts) {
-    if (name == "gpus" && value.as_unsigned() != nullptr && *value.as_unsigned() == 2)
-      return "GPU0-GPU1";
-  }
-  return "GPU pairs";
 }
 
 void judge_data(TextCase& text) {

@@ -241,6 +241,24 @@ void judge_errors(TextCase& text) {
   }
 }
 
+/// A job that hangs: its paths are in use, and nothing shows that bytes arrive.
+void judge_timeouts(TextCase& text) {
+  const CaptureSign* timeout = text.first(SignKind::collective_timeout);
+  if (timeout == nullptr) return;
+  for (TextRow& row : text.rows()) {
+    if (!row.use || row.process.empty()) continue;  // of a log
+    row.verdict.verdict = Verdict::unknown;
+    row.verdict.reason =
+        "this path is in use, and a collective of the job did not end: nothing shows "
+        "that bytes arrive";
+    row.weight = RowWeight::open;
+    row.use = false;
+    blame(row,
+          row.verdict.member == Member::p2p ? Cause::p2p_hang : Cause::evidence_text_incomplete);
+    cite(row, *timeout);
+  }
+}
+
 void judge_library_refusals(TextCase& text, const NetContext& context) {
   if (context.any_use) return;
   for (const CaptureSign* sign : text.all(SignKind::gdr_off_adapter)) {
@@ -462,6 +480,7 @@ void judge_text_rdma(TextCase& text) {
   judge_use(text, context);
   judge_registrations(text);
   judge_errors(text);
+  judge_timeouts(text);
   judge_library_refusals(text, context);
   judge_protocols(text);
   judge_modules(text);

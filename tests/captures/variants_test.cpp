@@ -101,6 +101,16 @@ std::vector<Variant> variants() {
        "opcode 1, len 0, vendor err 81 (Send)\n",
        {{M::rdma, V::broken, "n1:GPU0-NET0", "send"},
         {M::rdma, V::unknown, "n0:GPU0-NET0", "send"}}},
+      {"a job that hangs",
+       "[rank0]:[E ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation "
+       "timeout: WorkNCCL(SeqNum=3, "
+       "OpType=ALLREDUCE) ran for 600044 milliseconds before timing out.\n"
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n",
+       {{M::p2p, V::unknown, "GPU0-GPU1", "", Cause::p2p_hang}}},
+      {"the driver refuses a pair that NCCL wanted",
+       "n:5:6 [0] transport/p2p.cc:275 NCCL WARN Cuda failure 'peer access is not supported "
+       "between these two devices'\n",
+       {{M::p2p, V::impossible}}},
       // Wrapped, cut, prefixed.
       {"a terminal broke lines before the end",
        "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n/GDRDMA\n"
