@@ -114,6 +114,14 @@ struct ConnectOptions {
   std::vector<std::string> adapters;  ///< by name; empty: chosen by their distance to the memory
 };
 
+/// What a server says of something that it offers.
+struct ExportDescription {
+  std::string name;
+  std::string device;  ///< of the server's machine: `gpu:0`
+  std::uint64_t length_bytes = 0;
+  RemoteAccess access = RemoteAccess::read;
+};
+
 /// Memory of a peer. Move-only. Must be gone before its Peer.
 class RemoteRegion {
  public:
@@ -148,6 +156,8 @@ class Peer {
   /// remote.name_unknown, remote.access_denied.
   [[nodiscard]] Result<RemoteRegion> open(std::string_view name,
                                           RemoteAccess access = RemoteAccess::read);
+  /// What the server offers, up to 24 exports.
+  [[nodiscard]] Result<std::vector<ExportDescription>> exports();
   [[nodiscard]] const std::string& address() const;
   [[nodiscard]] std::string name() const;  ///< as the server calls itself
   /// Why the connection no longer stands; empty while it does.

@@ -88,6 +88,24 @@ CLI::App* add_check(CLI::App& app, CheckArguments& check) {
   return command;
 }
 
+void add_peer_options(CLI::App& command, PeerArguments& peer) {
+  command
+      .add_option("--token-file", peer.token_file,
+                  "file with the token that both sides share; otherwise NOBOUNCE_TOKEN, or what a "
+                  "server of this user on this machine left")
+      ->type_name("FILE");
+  command
+      .add_option("--token", peer.token,
+                  "the token itself, which others on this machine may then see in the list of "
+                  "processes")
+      ->type_name("TOKEN");
+  command
+      .add_option("--nic", peer.adapters,
+                  "use this adapter, such as mlx5_0, instead of the nearest ones")
+      ->type_name("NIC")
+      ->allow_extra_args(false);
+}
+
 CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
   CLI::App* command = add_command(app, "prove");
   command->add_flag("--all", prove.all, "every pair");
@@ -110,25 +128,13 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
       ->type_name("FILE");
   command->add_option("--against", prove.against, "say what changed since this saved proof")
       ->type_name("FILE");
+  command
+      ->add_option("--peer", prove.peer_address,
+                   "rows with what nobounce serve offers there, and no others; what is written to "
+                   "gets its bytes back")
+      ->type_name("HOST:PORT");
+  add_peer_options(*command, prove.peer);
   return command;
-}
-
-void add_peer_options(CLI::App& command, PeerArguments& peer) {
-  command
-      .add_option("--token-file", peer.token_file,
-                  "file with the token that both sides share; otherwise NOBOUNCE_TOKEN, or what a "
-                  "server of this user on this machine left")
-      ->type_name("FILE");
-  command
-      .add_option("--token", peer.token,
-                  "the token itself, which others on this machine may then see in the list of "
-                  "processes")
-      ->type_name("TOKEN");
-  command
-      .add_option("--nic", peer.adapters,
-                  "use this adapter, such as mlx5_0, instead of the nearest ones")
-      ->type_name("NIC")
-      ->allow_extra_args(false);
 }
 
 CLI::App* add_serve(CLI::App& app, ServeArguments& serve, RawTexts& raw) {
@@ -402,7 +408,8 @@ std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& comm
 
 std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& command,
                                         ProveArguments& prove) {
-  for (const char* option : {"--path", "--volumes", "--save", "--against"}) {
+  for (const char* option :
+       {"--path", "--volumes", "--save", "--against", "--peer", "--token-file"}) {
     const CLI::Option* given = command.get_option(option);
     if (given->count() > 0 && given->results().front().empty())
       return usage_problem(option, "its value is empty", "nobounce prove --help");

@@ -60,6 +60,8 @@ struct ProveArguments {
   bool async = false;  ///< rows that a stream and a kernel order, too
   std::string save;
   std::string against;
+  std::string peer_address;  ///< rows with what is served there, and no others
+  PeerArguments peer;
 };
 
 struct CopyArguments {

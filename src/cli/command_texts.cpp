@@ -127,6 +127,7 @@ CommandDescription prove() {
               {"nobounce prove", "this machine"},
               {"nobounce prove --pair gpu:0,gpu:1 --pair drive:nvme0n1,gpu:0 --path /data",
                "two pairs, scratch files in /data"},
+              {"nobounce prove --peer 127.0.0.1:4711", "what nobounce serve offers there"},
               {"nobounce prove --save good.json", "keep the proof"},
               {"nobounce prove --against good.json", "later: what changed since"},
               {"nobounce prove --machine soft:workstation", "the same on a software machine"}}};

@@ -30,7 +30,8 @@ ValueCompletion completion_of(const std::string& value) {
   if (value == "DIR") return {.words = {}, .directories = true};
   if (value == "SIZE") return {.words = {"64KiB", "4MiB", "256MiB", "1GiB"}};
   // Nothing to offer, and file names would mislead.
-  for (const char* free : {"FIELD", "N", "SECONDS", "SIZES", "A,B", "PID", "NAME", "NIC", "TOKEN"}) {
+  for (const char* free :
+       {"FIELD", "N", "SECONDS", "SIZES", "A,B", "PID", "NAME", "NIC", "TOKEN"}) {
     if (value == free) return {};
   }
   return {.words = {}, .known = false};

@@ -5,10 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include <nobounce/peer.hpp>
 #include <nobounce/session.hpp>
 #include "cli/async_rows.hpp"
 #include "cli/commands.hpp"
 #include "cli/pair_argument.hpp"
+#include "cli/peer_arguments.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_file.hpp"
 #include "cli/verdict_exit.hpp"
@@ -112,6 +114,36 @@ Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Se
   return chosen;
 }
 
+/// The rows of one run, and the connection that they need, if any.
+struct Rows {
+  std::optional<Peer> peer;
+  std::vector<proof::Subject> subjects;
+};
+
+Attempt<Rows> chosen_rows(CommandContext& context, Session& session,
+                          const ProveArguments& arguments) {
+  Rows rows;
+  if (arguments.peer_address.empty()) {
+    Attempt<std::vector<proof::Subject>> chosen = chosen_subjects(context, session, arguments);
+    if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
+    rows.subjects = std::get<std::vector<proof::Subject>>(std::move(chosen));
+    return rows;
+  }
+  if (!arguments.pairs.empty() || !arguments.path.empty()) {
+    return usage_problem("prove --peer", "its rows are those of the peer",
+                         "leave out --pair and --path");
+  }
+  Attempt<std::string> token = token_of(arguments.peer, context.live);
+  if (auto* problem = std::get_if<Problem>(&token)) return std::move(*problem);
+  ConnectOptions options;
+  options.token = std::get<std::string>(token);
+  options.adapters = arguments.peer.adapters;
+  Result<Peer> peer = session.connect(arguments.peer_address, options);
+  if (!peer.ok()) return Problem{std::move(peer).error()};
+  rows.peer.emplace(std::move(*peer));
+  return rows;
+}
+
 std::string label_of(const proof::Subject& subject) {
   const std::string source = "gpu:" + std::to_string(subject.source_gpu);
   const std::string target = "gpu:" + std::to_string(subject.target_gpu);
@@ -127,9 +159,15 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
   Result<Session> session = Session::open(host, session_options(host));
   if (!session.ok()) return Problem{std::move(session).error()};
   if (session->machine().gpus.empty()) return no_gpu();
-  Attempt<std::vector<proof::Subject>> chosen = chosen_subjects(context, *session, arguments);
+  Attempt<Rows> chosen = chosen_rows(context, *session, arguments);
   if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
-  const auto& subjects = std::get<std::vector<proof::Subject>>(chosen);
+  auto& [peer, subjects] = std::get<Rows>(chosen);
+  if (peer.has_value()) {
+    Result<std::vector<proof::Subject>> offered =
+        proof::choose_peer_subjects(session->machine(), *peer, arguments.all);
+    if (!offered.ok()) return Problem{std::move(offered).error()};
+    subjects = std::move(*offered);
+  }
   const proof::ProveOptions options = prove_options(context, arguments);
   evidence::Witnesses witnesses(*context.machine.host, counted.get());
   const system::InterruptWatch interrupts;

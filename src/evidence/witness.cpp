@@ -68,6 +68,9 @@ const WitnessRow& witness_row(WitnessKind kind) {
 
 bool separates(WitnessKind kind, Member member, Link link) {
   const WitnessRow& row = witness_row(kind);
+  // Between two machines this end's counters see this end: its host DRAM tells, as for a drive.
+  if (member == Member::rdma)
+    return kind == WitnessKind::host_dram && row.direct_from_staged_storage;
   if (member == Member::storage) return row.direct_from_staged_storage;
   if (member != Member::p2p) return false;
   return link == Link::nvlink ? row.direct_from_staged_peer_nvlink

@@ -223,7 +223,9 @@ void decide(ProofRow& row, bool was_refused, bool degraded) {
           "the transfers ended well, but the owner of the target read other bytes than were sent");
     }
     if (!was_refused)
-      add_cause(row, row.member == Member::p2p ? Cause::p2p_wrong_data : Cause::storage_p2p_lost);
+      add_cause(row, row.member == Member::p2p    ? Cause::p2p_wrong_data
+                     : row.member == Member::rdma ? Cause::rdma_probe_failed
+                                                  : Cause::storage_p2p_lost);
     return;
   }
   if (was_refused) return judge_refused(row);

@@ -23,6 +23,8 @@ struct Subject {
   bool writing = false;          ///< storage: GPU -> file
   std::string path;              ///< storage: a scratch file that may be made and is removed
   std::string medium;            ///< storage: `drive:nvme0n1`, shown as source or target
+  Peer* peer = nullptr;          ///< rdma: a connection, which must outlive the row
+  std::string export_name;       ///< rdma: what is read, or written and put back
 };
 
 struct ProveOptions {
@@ -37,6 +39,11 @@ struct ProveOptions {
 /// `scratch` is a directory for storage rows; empty: no storage rows.
 [[nodiscard]] std::vector<Subject> choose_subjects(Session& session, system::Host& host,
                                                    const std::string& scratch, bool all);
+
+/// What a peer offers, read into the nearest GPU or `all`; written to as well where that is
+/// granted, after which its bytes are put back.
+[[nodiscard]] Result<std::vector<Subject>> choose_peer_subjects(const Machine& machine, Peer& peer,
+                                                                bool all);
 
 /// Runs one row. Never fails as a whole: what went wrong is in the row's findings, missing and
 /// causes.

@@ -170,7 +170,7 @@ class RowRun {
     }
     const Place source = places_.source(volume);
     const Place target = places_.target(volume);
-    if (Status spoiled = spoil(target); !spoiled.ok()) {
+    if (Status spoiled = spoil(source, target); !spoiled.ok()) {
       give_up(spoiled.error());
       return false;
     }
@@ -196,8 +196,10 @@ class RowRun {
   }
 
   /// Other bytes in GPU memory, so that a transfer that does nothing is seen. A file is new each
-  /// time.
-  Status spoil(const Place& target) {
+  /// time, and a peer is sent other bytes each time.
+  Status spoil(const Place& source, const Place& target) {
+    if (std::holds_alternative<RemoteMemory>(target))
+      return session_.fill_pattern(source, options_.seed + ++runs_);
     if (!std::holds_alternative<GpuMemory>(target)) return {};
     return session_.fill_pattern(target, options_.seed ^ 0x5a5a5a5a5a5a5a5aull);
   }
@@ -295,6 +297,7 @@ class RowRun {
   std::vector<Cause> seen_causes_;
   std::uint64_t last_elapsed_ns_ = 0;
   std::uint64_t largest_ = 0;
+  std::uint64_t runs_ = 0;
   double pcie_unit_ = 0;  ///< bytes counted per byte of a plain pinned copy; 0: not known
   Background background_;
   Series transfer_;

@@ -1,11 +1,17 @@
 // Makes, opens and removes what a row transfers between.
 #include "proof/row_places.hpp"
 
+#include <string>
 #include <utility>
 
 namespace nobounce::proof {
 
 RowPlaces::~RowPlaces() {
+  if (saved_.has_value() && remote_.has_value()) {
+    const std::uint64_t bytes = saved_->length_bytes();
+    (void)session_.transfer(saved_->place(), remote_->place(0, bytes),
+                            {.policy = Policy::staged_only});
+  }
   file_.reset();
   if (!subject_.path.empty()) (void)host_.storage().remove(subject_.path);
 }
@@ -18,13 +24,20 @@ Status RowPlaces::prepare(std::uint64_t bytes_max, std::uint64_t seed) {
   if (p2p || !subject_.writing) {
     if (Status made = allocate(target_, subject_.target_gpu, bytes_max); !made.ok()) return made;
   }
+  if (subject_.member == Member::rdma) {
+    if (source_.has_value()) {
+      if (Status filled = session_.fill_pattern(source_->place(), seed); !filled.ok())
+        return filled;
+    }
+    return open_export(bytes_max);
+  }
   if (source_.has_value()) return session_.fill_pattern(source_->place(), seed);
   if (Status filled = session_.fill_pattern(target_->place(), seed); !filled.ok()) return filled;
   return write_source_file(bytes_max);
 }
 
 Status RowPlaces::open(std::uint64_t bytes) {
-  if (!subject_.writing || subject_.member == Member::p2p) return {};
+  if (!subject_.writing || subject_.member != Member::storage) return {};
   file_.reset();
   Result<File> file =
       session_.open_file(subject_.path, {.mode = FileMode::replace, .length_bytes = bytes});
@@ -33,11 +46,36 @@ Status RowPlaces::open(std::uint64_t bytes) {
   return {};
 }
 
+Status RowPlaces::open_export(std::uint64_t bytes) {
+  Result<RemoteRegion> opened = subject_.peer->open(
+      subject_.export_name, subject_.writing ? RemoteAccess::write : RemoteAccess::read);
+  if (!opened.ok()) return opened.error();
+  remote_.emplace(std::move(*opened));
+  if (remote_->length_bytes() < bytes) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "prove " + subject_.medium,
+                 .cause = Cause::remote_out_of_bounds,
+                 .detail = "it holds " + std::to_string(remote_->length_bytes()) +
+                           " bytes, and the largest volume is " + std::to_string(bytes),
+                 .remedy = "smaller --volumes, or a longer export"};
+  }
+  if (!subject_.writing) return {};
+  Result<Region> saved = session_.allocate_host(bytes);
+  if (!saved.ok()) return saved.error();
+  const Outcome read =
+      session_.transfer(remote_->place(0, bytes), saved->place(), {.policy = Policy::staged_only});
+  if (!read.ok()) return *read.error;
+  saved_.emplace(std::move(*saved));
+  return {};
+}
+
 Place RowPlaces::source(std::uint64_t bytes) const {
+  if (!source_.has_value() && remote_.has_value()) return remote_->place(0, bytes);
   return source_.has_value() ? source_->place(0, bytes) : file_->place(0, bytes);
 }
 
 Place RowPlaces::target(std::uint64_t bytes) const {
+  if (!target_.has_value() && remote_.has_value()) return remote_->place(0, bytes);
   return target_.has_value() ? target_->place(0, bytes) : file_->place(0, bytes);
 }
 

@@ -10,7 +10,8 @@
 
 namespace nobounce::proof {
 
-/// The file, if any, is closed and removed with it. Session, host and subject must outlive it.
+/// The file, if any, is closed and removed with it; a peer's memory gets its bytes back. Session,
+/// host and subject must outlive it.
 class RowPlaces {
  public:
   RowPlaces(Session& session, system::Host& host, const Subject& subject)
@@ -31,6 +32,7 @@ class RowPlaces {
  private:
   Status allocate(std::optional<Region>& region, std::uint32_t gpu, std::uint64_t bytes);
   Status write_source_file(std::uint64_t bytes);
+  Status open_export(std::uint64_t bytes);
 
   Session& session_;
   system::Host& host_;
@@ -38,6 +40,8 @@ class RowPlaces {
   std::optional<Region> source_;
   std::optional<Region> target_;
   std::optional<File> file_;
+  std::optional<RemoteRegion> remote_;
+  std::optional<Region> saved_;  ///< what lay in the peer's memory
 };
 
 }  // namespace nobounce::proof

@@ -107,4 +107,27 @@ std::vector<Subject> choose_subjects(Session& session, system::Host& host,
   return subjects;
 }
 
+Result<std::vector<Subject>> choose_peer_subjects(const Machine& machine, Peer& peer, bool all) {
+  const Result<std::vector<ExportDescription>> exports = peer.exports();
+  if (!exports.ok()) return exports.error();
+  std::vector<Subject> subjects;
+  for (const ExportDescription& offered : *exports) {
+    for (std::uint32_t gpu = 0; gpu < machine.gpus.size() && (all || gpu == 0); ++gpu) {
+      for (const bool writing : {false, true}) {
+        if (writing && offered.access != RemoteAccess::write) continue;
+        Subject subject;
+        subject.member = Member::rdma;
+        subject.source_gpu = gpu;
+        subject.target_gpu = gpu;
+        subject.writing = writing;
+        subject.medium = "rdma://" + peer.address() + "/" + offered.name;
+        subject.peer = &peer;
+        subject.export_name = offered.name;
+        subjects.push_back(subject);
+      }
+    }
+  }
+  return subjects;
+}
+
 }  // namespace nobounce::proof

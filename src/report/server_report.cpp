@@ -12,10 +12,6 @@ namespace {
 
 constexpr const char* event_schema = "nobounce.event/1";
 
-core::Json text_or_null(const std::string& text) {
-  return text.empty() ? core::Json(nullptr) : core::Json(std::string_view(text));
-}
-
 }  // namespace
 
 std::string server_event_text(const ServerEventView& event, Style style) {
@@ -36,20 +32,20 @@ std::string server_event_text(const ServerEventView& event, Style style) {
 }
 
 core::Json server_event_json(const ServerEventView& event) {
-  return core::JsonObject{
-      {"schema", event_schema},
-      {"event", std::string_view(event.event)},
-      {"connection", event.connection == 0 ? core::Json(nullptr) : core::Json(event.connection)},
-      {"address", text_or_null(event.address)},
-      {"peer", text_or_null(event.peer)},
-      {"name", text_or_null(event.name)},
-      {"source", text_or_null(event.source)},
-      {"target", text_or_null(event.target)},
-      {"requested_bytes",
-       event.source.empty() ? core::Json(nullptr) : core::Json(event.requested_bytes)},
-      {"receipt", event.receipt.has_value() ? receipt_json(*event.receipt) : core::Json(nullptr)},
-      {"error", event.error.has_value() ? error_json(*event.error) : core::Json(nullptr)},
+  core::JsonObject document{{"schema", event_schema}, {"event", std::string_view(event.event)}};
+  const auto add_text = [&](const char* name, const std::string& text) {
+    if (!text.empty()) document.emplace_back(name, std::string_view(text));
   };
+  if (event.connection != 0) document.emplace_back("connection", event.connection);
+  add_text("address", event.address);
+  add_text("peer", event.peer);
+  add_text("name", event.name);
+  add_text("source", event.source);
+  add_text("target", event.target);
+  if (!event.source.empty()) document.emplace_back("requested_bytes", event.requested_bytes);
+  if (event.receipt.has_value()) document.emplace_back("receipt", receipt_json(*event.receipt));
+  if (event.error.has_value()) document.emplace_back("error", error_json(*event.error));
+  return document;
 }
 
 std::string server_text(const ServerView& server, Style style) {

@@ -19,8 +19,8 @@ namespace nobounce::session {
 [[nodiscard]] Candidate peer_candidate(SessionState& state, const GpuMemory& source,
                                        const GpuMemory& target, Link& link);
 
-/// What adapters can do between memory of this process and a peer's: directly, and through rings in
-/// host memory. Joins the adapters of both ends where that has not been tried yet.
+/// What adapters can do between memory of this process and a peer's. Joins the adapters of both
+/// ends and registers the memory where that has not been tried yet.
 [[nodiscard]] std::vector<Candidate> rdma_candidates(SessionState& state,
                                                      const RemoteMemory& remote, const Place& local,
                                                      const Place& source, const Place& target);

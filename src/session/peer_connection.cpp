@@ -27,6 +27,7 @@ Error remote_error(Cause cause, std::string attempted, std::string detail) {
 std::uint32_t request_of(const wire::Message& message) {
   if (const auto* opened = std::get_if<wire::Opened>(&message)) return opened->request;
   if (const auto* attached = std::get_if<wire::Attached>(&message)) return attached->request;
+  if (const auto* listed = std::get_if<wire::Listed>(&message)) return listed->request;
   if (const auto* refusal = std::get_if<wire::Refusal>(&message)) return refusal->request;
   return 0;
 }
@@ -168,6 +169,8 @@ void PeerConnection::lose() {
   }
   const Error why = *error();
   session_.providers.relay->lose(number_, why);
+  // Its adapter would wait for acknowledgements for seconds.
+  if (lanes_open_) session_.providers.rdma->close_connection(number_, why);
   {
     const std::scoped_lock lock(session_.dispatcher->mutex());
     const std::vector<TransferState_*> running = session_.running;
@@ -220,6 +223,30 @@ Result<wire::Message> PeerConnection::ask(const wire::Message& request, std::uin
   return why;
 }
 
+std::uint32_t PeerConnection::next_request() {
+  const std::scoped_lock lock(mutex_);
+  return next_request_++;
+}
+
+Result<std::vector<ExportDescription>> PeerConnection::list() {
+  const std::uint32_t request = next_request();
+  const std::string attempted = "ask " + address_ + " what it serves";
+  const Result<wire::Message> answer = ask(wire::List{request}, request, attempted);
+  if (!answer.ok()) return answer.error();
+  const auto* listed = std::get_if<wire::Listed>(&*answer);
+  if (listed == nullptr) {
+    return remote_error(Cause::remote_handshake_invalid, attempted,
+                        "the server answered something else than was asked");
+  }
+  std::vector<ExportDescription> exports;
+  for (const wire::ListedExport& one : listed->exports) {
+    exports.push_back(
+        {one.name, one.device, one.length_bytes,
+         one.access == wire::Access::write ? RemoteAccess::write : RemoteAccess::read});
+  }
+  return exports;
+}
+
 Result<PeerConnection::Opened> PeerConnection::open_export(std::string_view name,
                                                            RemoteAccess access) {
   const std::string attempted = "open " + std::string(name) + " at " + address_ + " for " +
@@ -231,11 +258,7 @@ Result<PeerConnection::Opened> PeerConnection::open_export(std::string_view name
         .cause = Cause::remote_name_unknown,
         .detail = "a name has 1 to " + std::to_string(wire::name_length_max) + " characters"};
   }
-  std::uint32_t request = 0;
-  {
-    const std::scoped_lock lock(mutex_);
-    request = next_request_++;
-  }
+  const std::uint32_t request = next_request();
   const wire::Access wanted =
       access == RemoteAccess::write ? wire::Access::write : wire::Access::read;
   Result<wire::Message> answer =
@@ -352,11 +375,7 @@ std::vector<Finding> PeerConnection::join(std::uint64_t key, const ExportEntry& 
     }
     return unmet(error, std::move(where));
   };
-  std::uint32_t request = 0;
-  {
-    const std::scoped_lock lock(mutex_);
-    request = next_request_++;
-  }
+  const std::uint32_t request = next_request();
   const std::string attempted = "join the adapters of " + address_;
   const Result<wire::Message> answer = ask(wire::Attach{request, key, own}, request, attempted);
   if (!answer.ok()) return give_up(answer.error(), "the far side");

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nobounce/peer.hpp>
 #include "session/session_state.hpp"
@@ -31,6 +32,8 @@ class PeerConnection final : public system::Worker {
   ~PeerConnection() override;
 
   [[nodiscard]] system::Step step() override;
+
+  [[nodiscard]] Result<std::vector<ExportDescription>> list();
 
   struct Opened {
     RemoteMemory memory;
@@ -76,6 +79,7 @@ class PeerConnection final : public system::Worker {
   /// Sends a request and waits for its answer: the message, or the refusal as an error.
   [[nodiscard]] Result<wire::Message> ask(const wire::Message& request, std::uint32_t number,
                                           const std::string& attempted);
+  [[nodiscard]] std::uint32_t next_request();
   [[nodiscard]] std::vector<Finding> join(std::uint64_t key, const ExportEntry& entry,
                                           DeviceRef local, bool& attached);
   void lose();
@@ -98,8 +102,8 @@ class PeerConnection final : public system::Worker {
   std::map<std::uint64_t, ExportEntry> exports_;                   ///< by key
   bool lost_ = false;
   std::mutex attach_mutex_;  ///< one at a time
-  bool lanes_open_ = false;  ///< under attach_mutex_
-  bool lanes_joined_ = false;
+  std::atomic<bool> lanes_open_{false};
+  bool lanes_joined_ = false;  ///< under attach_mutex_
 };
 
 }  // namespace nobounce::session

@@ -116,6 +116,11 @@ Result<RemoteRegion> Peer::open(std::string_view name, RemoteAccess access) {
   return RemoteRegion(*connection_, opened->memory, opened->access);
 }
 
+Result<std::vector<ExportDescription>> Peer::exports() {
+  if (connection_->session().forked()) return session::forked_error("ask a peer what it serves");
+  return connection_->list();
+}
+
 const std::string& Peer::address() const {
   return connection_->address();
 }

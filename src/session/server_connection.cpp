@@ -99,6 +99,8 @@ void ServerConnection::handle(wire::Link::Incoming message) {
     if (const Status taken = relay_.take(std::move(message)); !taken.ok()) refuse(taken.error());
   } else if (const auto* wanted = std::get_if<wire::Open>(&message.message)) {
     open(*wanted);
+  } else if (const auto* asked = std::get_if<wire::List>(&message.message)) {
+    list(*asked);
   } else if (const auto* lanes = std::get_if<wire::Attach>(&message.message)) {
     attach(*lanes);
   } else if (const auto* begun = std::get_if<wire::Begin>(&message.message)) {
@@ -170,6 +172,17 @@ void ServerConnection::open(const wire::Open& wanted) {
   share_.tell(std::move(told));
 }
 
+void ServerConnection::list(const wire::List& asked) {
+  wire::Listed listed{.request = asked.request, .exports = {}};
+  for (const auto& [number, entry] : share_.exports) {
+    if (entry.withdrawn || listed.exports.size() == wire::listed_max) continue;
+    listed.exports.push_back(
+        {entry.name, entry.device, length_bytes(entry.place),
+         entry.access == RemoteAccess::write ? wire::Access::write : wire::Access::read});
+  }
+  (void)link_.send(listed);
+}
+
 void ServerConnection::attach(const wire::Attach& lanes) {
   const auto granted = granted_.find(lanes.key);
   const ExportEntry* const entry = export_of(lanes.key);
@@ -181,6 +194,7 @@ void ServerConnection::attach(const wire::Attach& lanes) {
         "");
   }
   Result<wire::Attached> joined = join(lanes, granted->second);
+  if (!joined.ok()) granted->second.not_direct = joined.error().cause;
   if (!joined.ok()) return refuse_request(lanes.request, joined.error(), entry->name);
   (void)link_.send(*joined);
 }
@@ -251,10 +265,22 @@ Result<Place> ServerConnection::resolve(std::uint64_t key, std::uint64_t offset_
   }
   if (write && granted->second.access != RemoteAccess::write)
     return fail(Cause::remote_access_denied, "it was opened for reading", entry->name);
-  if (share_.options.policy == Policy::direct_required)
-    return fail(Cause::policy_direct_required, "this end admits direct transfers only",
+  // Reads that belong to no transfer verify one.
+  if (share_.options.policy == Policy::direct_required && (write || stages(key))) {
+    const Cause why = granted->second.not_direct;
+    return fail(Cause::remote_refused_by_peer,
+                "this end admits direct transfers only" +
+                    (why == Cause::none ? "" : ": " + std::string(to_string(why))),
                 entry->name);
+  }
   return part_of(entry->place, offset_bytes, length);
+}
+
+bool ServerConnection::stages(std::uint64_t key) const {
+  return std::any_of(under_way_.begin(), under_way_.end(), [&](const auto& transfer) {
+    const wire::Begin& begun = transfer.second;
+    return begun.key == key && begun.expected == Carriage::staged;
+  });
 }
 
 Receipt ServerConnection::receipt_of(const wire::Begin& begun) const {
@@ -320,6 +346,7 @@ void ServerConnection::report(const wire::Report& said) {
   receipt.software_machine = share_.session.host.kind() == HostKind::soft;
   for (const Cause cause : said.causes) receipt.add_cause(cause);
   under_way_.erase(said.transfer);
+  if (said.direction == wire::Direction::write) make_visible(said.key);
   std::optional<Error> error;
   if (said.state != TransferState::done) {
     error = refused(said.causes.empty() ? Cause::none : said.causes.front(),
@@ -327,6 +354,13 @@ void ServerConnection::report(const wire::Report& said) {
                     std::to_string(said.bytes.total()) + " bytes arrived, the peer says");
   }
   tell_end(ServerEvent::Kind::ended, receipt, said.key, said.direction, std::move(error));
+}
+
+/// What adapters wrote is seen by the GPU's own work before anybody is told of it.
+void ServerConnection::make_visible(std::uint64_t key) {
+  const ExportEntry* const entry = export_of(key);
+  if (entry != nullptr && granted_.at(key).registered)
+    share_.session.providers.rdma->make_visible(entry->place);
 }
 
 void ServerConnection::lose() {
@@ -342,7 +376,10 @@ void ServerConnection::lose() {
     receipt.state = TransferState::failed;
     receipt.add_cause(Cause::remote_peer_lost);
     const bool write = begun.direction == wire::Direction::write;
-    if (write) receipt.add_cause(Cause::remote_partial_arrival);
+    if (write) {
+      receipt.add_cause(Cause::remote_partial_arrival);
+      make_visible(begun.key);
+    }
     tell_end(ServerEvent::Kind::lost, receipt, begun.key, begun.direction,
              refused(Cause::remote_peer_lost,
                      "serve a transfer of " + std::to_string(begun.length_bytes) + " bytes",

@@ -65,19 +65,24 @@ class ServerConnection {
   struct Granted {
     std::uint32_t number = 0;  ///< of the export
     RemoteAccess access = RemoteAccess::read;
-    bool registered = false;  ///< with adapters
+    bool registered = false;         ///< with adapters
+    Cause not_direct = Cause::none;  ///< why adapters could not be joined for it
   };
 
   void handle(wire::Link::Incoming message);
   void open(const wire::Open& open);
+  void list(const wire::List& asked);
   void attach(const wire::Attach& attach);
   [[nodiscard]] Result<wire::Attached> join(const wire::Attach& attach, Granted& granted);
   void begin(const wire::Begin& begin);
   void report(const wire::Report& report);
+  void make_visible(std::uint64_t key);
   void lose();
   void refuse_request(std::uint32_t request, const Error& error, const std::string& name);
   [[nodiscard]] Result<Place> resolve(std::uint64_t key, std::uint64_t offset_bytes,
                                       std::uint64_t length_bytes, wire::Direction direction);
+  /// Whether a transfer that was announced stages what has that key.
+  [[nodiscard]] bool stages(std::uint64_t key) const;
   [[nodiscard]] ExportEntry* export_of(std::uint64_t key);
   [[nodiscard]] ServerEvent event(ServerEvent::Kind kind) const;
   [[nodiscard]] Receipt receipt_of(const wire::Begin& begin) const;

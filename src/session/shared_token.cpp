@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,8 +12,43 @@ namespace nobounce::session {
 
 namespace {
 
+constexpr std::string_view name_prefix = "token-";
+
+/// `4711 TOKEN`: the process that left it, so that others can tell when it is gone.
+struct Content {
+  std::uint64_t process_id = 0;
+  std::string token;
+};
+
+std::optional<Content> read_segment(system::Host& host, const std::string& name) {
+  Result<system::SharedSegment> segment = host.storage().open_segment(name);
+  if (!segment.ok()) return std::nullopt;
+  const std::string text(reinterpret_cast<const char*>(segment->bytes.data()),
+                         segment->bytes.size());
+  host.storage().unmap_segment(*segment);
+  const std::size_t space = text.find(' ');
+  Content content;
+  const auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), content.process_id);
+  if (space == std::string::npos || code != std::errc() || end != text.data() + space)
+    return std::nullopt;
+  content.token = text.substr(space + 1);
+  return content;
+}
+
+/// What killed servers left behind.
+void remove_stale(system::Host& host) {
+  const Result<std::vector<std::string>> names = host.storage().list_segments(name_prefix);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::optional<Content> content = read_segment(host, name);
+    if (content.has_value() && !host.process().alive(content->process_id))
+      host.storage().remove_segment(name);
+  }
+}
+
 std::string segment_name(const std::string& host, std::uint16_t port) {
-  std::string name = "token-" + host + "-" + std::to_string(port);
+  std::string name = std::string(name_prefix) + host + "-" + std::to_string(port);
   std::replace(name.begin(), name.end(), ':', '.');
   return name;
 }
@@ -20,8 +57,9 @@ std::string segment_name(const std::string& host, std::uint16_t port) {
 
 Result<LeftToken> LeftToken::leave(system::Host& host, const system::SocketAddress& address,
                                    const wire::Token& token) {
+  remove_stale(host);
   const std::string name = segment_name(address.host, address.port);
-  const std::string_view text = token.text();
+  const std::string text = std::to_string(host.process().id()) + " " + std::string(token.text());
   Result<system::SharedSegment> segment = host.storage().create_segment(name, text.size());
   if (!segment.ok() && segment.error().code == EEXIST) {
     // Of a server that was killed: this one has the port now.
@@ -58,13 +96,8 @@ Result<wire::Token> find_token(system::Host& host, const system::SocketAddress& 
   if (address.host == "localhost") hosts = {"127.0.0.1", "::1"};
   if (is_loopback(address)) {
     for (const std::string& name : hosts) {
-      Result<system::SharedSegment> segment =
-          host.storage().open_segment(segment_name(name, address.port));
-      if (!segment.ok()) continue;
-      const std::string text(reinterpret_cast<const char*>(segment->bytes.data()),
-                             segment->bytes.size());
-      host.storage().unmap_segment(*segment);
-      return wire::Token::from_text(text);
+      const std::optional<Content> content = read_segment(host, segment_name(name, address.port));
+      if (content.has_value()) return wire::Token::from_text(content->token);
     }
   }
   return Error{.origin = ErrorOrigin::input,

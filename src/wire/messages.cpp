@@ -114,20 +114,27 @@ void remote_key_fields(Bytes& bytes, Value& value) {
   field(bytes, value.key);
 }
 
-/// At most lanes_max of them.
 template <typename Item, typename Fields>
-void list_field(ByteWriter& out, const std::vector<Item>& list, Fields item) {
-  const std::size_t count = std::min(list.size(), lanes_max);
+void list_field(ByteWriter& out, const std::vector<Item>& list, Fields item,
+                std::size_t most = lanes_max) {
+  const std::size_t count = std::min(list.size(), most);
   out.u8(static_cast<std::uint8_t>(count));
   for (std::size_t i = 0; i < count; ++i) item(out, list[i]);
 }
 template <typename Item, typename Fields>
-void list_field(ByteReader& in, std::vector<Item>& list, Fields item) {
-  list.resize(in.u8_up_to(lanes_max));
+void list_field(ByteReader& in, std::vector<Item>& list, Fields item,
+                std::size_t most = lanes_max) {
+  list.resize(in.u8_up_to(static_cast<std::uint8_t>(most)));
   for (Item& one : list) item(in, one);
 }
 
 constexpr auto endpoint = [](auto& bytes, auto& value) { endpoint_fields(bytes, value); };
+constexpr auto listed_export = [](auto& bytes, auto& value) {
+  name_field(bytes, value.name);
+  name_field(bytes, value.device);
+  field(bytes, value.length_bytes);
+  enum_field(bytes, value.access, Access::write);
+};
 constexpr auto remote_key = [](auto& bytes, auto& value) { remote_key_fields(bytes, value); };
 
 template <typename Type, typename Value>
@@ -161,6 +168,8 @@ void export_fields(Bytes& bytes, Value& value) {
     enum_field(bytes, value.access, Access::write);
     enum_field(bytes, value.place, PlaceKind::host);
     name_field(bytes, value.device);
+  } else if constexpr (is<Listed, Value>) {
+    list_field(bytes, value.exports, listed_export, listed_max);
   } else if constexpr (is<Attach, Value>) {
     field(bytes, value.key);
     list_field(bytes, value.lanes, endpoint);
@@ -168,7 +177,7 @@ void export_fields(Bytes& bytes, Value& value) {
     list_field(bytes, value.lanes, endpoint);
     list_field(bytes, value.keys, remote_key);
     causes_field(bytes, value.causes);
-  } else {
+  } else if constexpr (is<Refusal, Value>) {
     cause_field(bytes, value.cause, value.cause_id);
     detail_field(bytes, value.detail);
   }

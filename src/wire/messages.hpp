@@ -22,6 +22,7 @@ inline constexpr std::size_t name_length_max = 64;          ///< of exports and 
 inline constexpr std::size_t detail_length_max = 512;       ///< of texts about refusals
 inline constexpr std::uint64_t piece_bytes_max = 1u << 20;  ///< payload of one staged piece
 inline constexpr std::size_t lanes_max = 8;
+inline constexpr std::size_t listed_max = 24;
 
 using Nonce = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
@@ -78,6 +79,24 @@ struct Opened {
   PlaceKind place = PlaceKind::gpu;
   std::string device;  ///< `gpu:0`
   bool operator==(const Opened&) const = default;
+};
+
+/// What is there to open.
+struct List {
+  std::uint32_t request = 0;
+  bool operator==(const List&) const = default;
+};
+struct ListedExport {
+  std::string name;
+  std::string device;
+  std::uint64_t length_bytes = 0;
+  Access access = Access::read;
+  bool operator==(const ListedExport&) const = default;
+};
+struct Listed {
+  std::uint32_t request = 0;
+  std::vector<ListedExport> exports;  ///< at most listed_max; further ones are left out
+  bool operator==(const Listed&) const = default;
 };
 
 /// Asks the server to join its adapters to these queue pairs, unless it has, and to register an
@@ -163,9 +182,9 @@ struct Bye {
   bool operator==(const Bye&) const = default;
 };
 
-using Message =
-    std::variant<Hello, Challenge, Proof, Welcome, Refusal, Open, Opened, Attach, Attached, Begin,
-                 Report, StageRead, StageWrite, StageData, StageDone, StageFailed, Revoked, Bye>;
+using Message = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Open, Opened, Attach,
+                             Attached, Begin, Report, StageRead, StageWrite, StageData, StageDone,
+                             StageFailed, Revoked, Bye, List, Listed>;
 
 /// The number that names a message's type in a frame: its place in the list, from 1.
 [[nodiscard]] std::uint8_t type_of(const Message& message);

@@ -1,15 +1,19 @@
 // The README and the guide show commands with their output: each is run, and must print that.
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "support/program.hpp"
+#include "support/serving.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace nobounce::test {
@@ -90,6 +94,64 @@ bool can_be_run(const std::string& command) {
          command.find('|') == std::string::npos && command.find("1GiB") == std::string::npos;
 }
 
+std::vector<std::string> words_of(const std::string& command) {
+  std::vector<std::string> words;
+  std::istringstream stream(command.substr(std::string("nobounce ").size()));
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  if (what.empty()) return text;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
+    text.replace(at, what.size(), by);
+    at += by.size();
+  }
+  return text;
+}
+
+/// A server in the background (`&`). It listens at a port that is free here, which stands for the
+/// one that the document names.
+class ShownServer {
+ public:
+  explicit ShownServer(const Shown& shown)
+      : shown_(shown), serving_(arguments(), Serving::Format::text) {}
+
+  [[nodiscard]] std::string as_it_is(const std::string& text) const {
+    return replaced(text, written_, serving_.address());
+  }
+  void end() {
+    const Ran ran = serving_.finish(SIGTERM);
+    const std::string out = replaced(ran.out + ran.err, serving_.address(), written_);
+    EXPECT_TRUE(matches(lines_of(out), 0, shown_.output, 0)) << "$ " << shown_.command << '\n'
+                                                             << out;
+  }
+
+ private:
+  std::vector<std::string> arguments() {
+    std::vector<std::string> words = words_of(shown_.command);
+    words.erase(words.begin());  // `serve`
+    words.pop_back();            // `&`
+    for (std::size_t i = 0; i + 1 < words.size();) {
+      if (words[i] == "--machine") {  // Serving says it
+        words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
+                    words.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+        continue;
+      }
+      if (words[i] == "--listen") {
+        written_ = words[i + 1];
+        words[i + 1] = "127.0.0.1:0";
+      }
+      ++i;
+    }
+    return words;
+  }
+
+  Shown shown_;
+  std::string written_;
+  Serving serving_;
+};
+
 class ShownCommands : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ShownCommands, PrintWhatIsShown) {
@@ -101,6 +163,7 @@ TEST_P(ShownCommands, PrintWhatIsShown) {
   std::filesystem::resize_file("sample.bin", (64u << 20) + 13);
   int run_count = 0;
   int exit_code = 0;
+  std::unique_ptr<ShownServer> server;
   for (const Shown& shown : shown_in(std::filesystem::path(NOBOUNCE_SOURCE_DIR) / GetParam())) {
     if (shown.command == "echo $?") {
       EXPECT_EQ(shown.output, std::vector<std::string>{std::to_string(exit_code)});
@@ -109,10 +172,14 @@ TEST_P(ShownCommands, PrintWhatIsShown) {
       for (const std::string& line : shown.output) file << line << '\n';
     }
     if (!can_be_run(shown.command)) continue;
-    std::vector<std::string> words;
-    std::istringstream stream(shown.command.substr(std::string("nobounce ").size()));
-    for (std::string word; stream >> word;) words.push_back(word);
-    const Ran ran = run(words);
+    if (shown.command.back() == '&') {
+      server = std::make_unique<ShownServer>(shown);
+      continue;
+    }
+    const auto as_it_is = [&](const std::string& text) {
+      return server == nullptr ? text : server->as_it_is(text);
+    };
+    const Ran ran = run(words_of(as_it_is(shown.command)));
     ++run_count;
     exit_code = ran.exit_code;
     if (shown.comment.rfind("staged: ", 0) == 0) {
@@ -124,11 +191,13 @@ TEST_P(ShownCommands, PrintWhatIsShown) {
       EXPECT_EQ(ran.exit_code, 0) << shown.command << '\n' << ran.out << ran.err;
       continue;
     }
-    EXPECT_TRUE(matches(lines_of(ran.out + ran.err), 0, shown.output, 0))
-        << "$ " << shown.command << '\n'
-        << ran.out << ran.err;
+    std::vector<std::string> output;
+    for (const std::string& line : shown.output) output.push_back(as_it_is(line));
+    EXPECT_TRUE(matches(lines_of(ran.out + ran.err), 0, output, 0)) << "$ " << shown.command << '\n'
+                                                                    << ran.out << ran.err;
   }
   EXPECT_GT(run_count, 0);
+  if (server != nullptr) server->end();
   std::filesystem::current_path("/");
 }
 
@@ -136,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Documents, ShownCommands,
                          ::testing::Values("README.md", "docs/guide/quick-start.md",
                                            "docs/guide/receipts.md", "docs/guide/policies.md",
                                            "docs/guide/verdicts.md", "docs/guide/prove.md",
-                                           "docs/guide/software-machine.md",
+                                           "docs/guide/rdma.md", "docs/guide/software-machine.md",
                                            "docs/guide/explain.md"),
                          [](const auto& tested) {
                            std::string name = std::filesystem::path(tested.param).stem();

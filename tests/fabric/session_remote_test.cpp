@@ -181,7 +181,10 @@ TEST_P(RemoteStaged, AServerThatAdmitsDirectTransfersOnlyStagesNothing) {
   const Outcome outcome = rig.client().transfer(remote.place(), own.place());
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.receipt.bytes.total(), 0U);
-  EXPECT_EQ(outcome.error->cause, Cause::policy_direct_required) << to_string(*outcome.error);
+  EXPECT_EQ(outcome.error->cause, Cause::remote_refused_by_peer) << to_string(*outcome.error);
+  EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause, Cause::remote_refused_by_peer);
+  // To verify what arrived directly is no transfer.
+  EXPECT_TRUE(rig.client().checksum(remote.place()).ok());
 }
 
 TEST_P(RemoteStaged, TheSameSeedGivesTheSameRun) {
@@ -201,6 +204,77 @@ TEST_P(RemoteStaged, TheSameSeedGivesTheSameRun) {
 
 INSTANTIATE_TEST_SUITE_P(Each, RemoteStaged,
                          ::testing::Values(Mode{"threads", false}, Mode{"seeded", true}));
+
+// --- adapters -----------------------------------------------------------------------------------
+
+TEST(RemoteDirect, BytesTravelByAdaptersBothWaysAndCrossNoHostMemory) {
+  for (const std::uint64_t length : {1ULL, 4097ULL, 3000001ULL}) {
+    SCOPED_TRACE(length);
+    RemoteRig rig(machine_with("workstation"));
+    const std::vector<std::byte> bytes = random_bytes(length, 21);
+    const Region served = test::must(rig.serving().allocate(0, length));
+    const Region own = test::must(rig.client().allocate(1, length));
+    const Export offered = test::must(rig.server().serve(served, "w", RemoteAccess::write));
+    Peer peer = rig.connect();
+    const RemoteRegion remote = test::must(peer.open("w", RemoteAccess::write));
+    rig.soft().plant(served.place(), bytes);
+    for (const bool writing : {false, true}) {
+      const Place source = writing ? own.place() : remote.place();
+      const Place target = writing ? remote.place() : own.place();
+      if (writing) rig.soft().plant(served.place(), random_bytes(length, 22));
+      const Outcome outcome =
+          rig.client().transfer(source, target, {.policy = Policy::direct_required});
+      ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+      EXPECT_EQ(outcome.receipt.bytes[Carriage::direct], length)
+          << test::show(outcome.receipt.bytes);
+      EXPECT_EQ(rig.soft().look_at(served.place()), bytes);
+      EXPECT_EQ(rig.soft().look_at(own.place()), bytes);
+      const ServerEvent told = rig.event(ServerEvent::Kind::ended);
+      EXPECT_EQ(told.receipt->bytes, outcome.receipt.bytes);
+      EXPECT_EQ(told.receipt->known, Known::claimed);
+      EXPECT_EQ(told.receipt->policy, Policy::direct_required);
+    }
+  }
+}
+
+TEST(RemoteDirect, OddOffsetsAndMoreThanFourGibibytes) {
+  const std::uint64_t length = (4ULL << 30) + 12345;
+  RemoteRig rig(machine_with("workstation"));
+  const Region served = test::must(rig.serving().allocate(0, length));
+  const Region own = test::must(rig.client().allocate(1, 1u << 20));
+  const std::vector<std::byte> bytes = random_bytes(100001, 31);
+  const std::uint64_t offset = length - bytes.size() - 7;  // beyond what 32 bits can count
+  rig.soft().plant(served.place(offset, bytes.size()), bytes);
+  const Export offered = test::must(rig.server().serve(served, "big"));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("big"));
+  for (const Policy policy : {Policy::direct_required, Policy::staged_only}) {
+    rig.soft().plant(own.place(3, bytes.size()), random_bytes(bytes.size(), 32));
+    const Outcome outcome = rig.client().transfer(remote.place(offset, bytes.size()),
+                                                  own.place(3, bytes.size()), {.policy = policy});
+    ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+    EXPECT_EQ(rig.soft().look_at(own.place(3, bytes.size())), bytes);
+  }
+}
+
+TEST(RemoteDirect, AWithdrawnExportIsOutOfReachOfTheAdaptersToo) {
+  RemoteRig rig(machine_with("workstation"));
+  const Region served = test::must(rig.serving().allocate(0, 8192));
+  const Region own = test::must(rig.client().allocate(1, 8192));
+  std::optional<Export> offered = test::must(rig.server().serve(served, "w", RemoteAccess::write));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("w", RemoteAccess::write));
+  ASSERT_TRUE(rig.client().transfer(remote.place(), own.place()).ok());
+  const std::vector<std::byte> before = rig.soft().look_at(served.place());
+  rig.soft().plant(own.place(), random_bytes(8192, 1));
+  offered.reset();
+  const Outcome outcome = rig.client().transfer(own.place(), remote.place());
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(rig.soft().look_at(served.place()), before);
+  EXPECT_TRUE(outcome.error->cause == Cause::remote_revoked ||
+              outcome.error->cause == Cause::rdma_completion_error)
+      << to_string(*outcome.error);
+}
 
 // --- what is refused ----------------------------------------------------------------------------
 

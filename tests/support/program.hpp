@@ -66,6 +66,9 @@ class Running {
     return true;
   }
 
+  /// What it has printed so far.
+  [[nodiscard]] std::string so_far() const { return readable_ ? content(out_) : ""; }
+
   /// Waits for its end, at most that long.
   [[nodiscard]] Ran finish(std::chrono::seconds limit = std::chrono::seconds(100)) {
     const auto end = std::chrono::steady_clock::now() + limit;

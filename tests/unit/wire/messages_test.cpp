@@ -29,6 +29,7 @@ QueuePairEndpoint endpoint_of(std::uint32_t number) {
           .mtu = 5,
           .lid = 0x1234,
           .port = 2,
+          .reads_max = 16,
           .ethernet = false};
 }
 
@@ -62,6 +63,8 @@ std::vector<Message> all_messages() {
       StageFailed{3, Cause::remote_out_of_bounds, "remote.out_of_bounds", "beyond the end"},
       Revoked{77},
       Bye{},
+      List{4},
+      Listed{4, {{"weights", "gpu:0", 1ULL << 40, Access::write}, {"kv", "host", 3, Access::read}}},
   };
 }
 
