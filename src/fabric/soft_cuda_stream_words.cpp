@@ -7,7 +7,7 @@ namespace cuda = system::cuda;
 
 namespace {
 
-constexpr CUresult error_illegal_state = 401;
+constexpr CUresult error_of_capture_state = 401;
 constexpr int capture_mode_last = cuda::capture_mode_relaxed;
 constexpr std::uint64_t word_bytes = 8;
 
@@ -83,7 +83,7 @@ CUresult SoftCuda::stream_begin_capture(CUstream stream, int mode) {
   if (!is_handle(stream)) return cuda::error_stream_capture_unsupported;
   const std::lock_guard lock(mutex_);
   if (streams_.find(stream) == streams_.end()) return cuda::error_invalid_handle;
-  return capturing_.insert(stream).second ? cuda::success : error_illegal_state;
+  return capturing_.insert(stream).second ? cuda::success : error_of_capture_state;
 }
 
 CUresult SoftCuda::stream_end_capture(CUstream stream, CUgraph* graph) {
@@ -92,7 +92,7 @@ CUresult SoftCuda::stream_end_capture(CUstream stream, CUgraph* graph) {
   const std::lock_guard lock(mutex_);
   if (is_handle(stream) && streams_.find(stream) == streams_.end())
     return cuda::error_invalid_handle;
-  if (capturing_.erase(stream) == 0) return error_illegal_state;
+  if (capturing_.erase(stream) == 0) return error_of_capture_state;
   *graph = next_handle();
   graphs_.insert(*graph);
   return cuda::success;
