@@ -18,9 +18,9 @@ namespace nobounce::cli {
 
 namespace {
 
-constexpr std::uint32_t blocks = 64;
-constexpr std::uint64_t page_bytes = 4096;
-constexpr std::uint64_t patience_ns = 60'000'000'000;
+constexpr std::uint32_t kernel_blocks = 64;
+constexpr std::uint64_t bytes_of_page = 4096;
+constexpr std::uint64_t order_patience_ns = 60'000'000'000;
 
 core::AsyncFacts facts_of(Session& session, system::Host& host, std::uint32_t gpu) {
   return preconditions::read_async_facts(host, session.machine(), gpu, host.cuda().ok());
@@ -46,7 +46,7 @@ class StreamRun final : public proof::OrderedRun {
     }
     Result<StreamTransfer> transfer = streams_->enqueue(stream_->handle(), source, target);
     if (!transfer.ok()) return std::move(transfer).error();
-    std::optional<Outcome> outcome = transfer->wait(patience_ns);
+    std::optional<Outcome> outcome = transfer->wait(order_patience_ns);
     if (!outcome.has_value()) {
       return Error{.origin = ErrorOrigin::session,
                    .attempted = "order a transfer on a stream",
@@ -75,21 +75,21 @@ class KernelRun final : public proof::OrderedRun {
   Result<proof::OrderedResult> run(const Place& source, const Place& target,
                                    std::uint64_t seed) override {
     if (!reader_.has_value()) {  // before any queue is open
-      Result<async::PageReader> reader = async::PageReader::load(session_, gpu_, blocks);
+      Result<async::PageReader> reader = async::PageReader::load(session_, gpu_, kernel_blocks);
       if (!reader.ok()) return std::move(reader).error();
       reader_.emplace(std::move(*reader));
     }
     Result<KernelQueue> queue =
-        KernelQueue::open(session_, source, {.gpu = gpu_, .tokens = blocks});
+        KernelQueue::open(session_, source, {.gpu = gpu_, .tokens = kernel_blocks});
     if (!queue.ok()) return std::move(queue).error();
     async::PageReads wanted;
-    wanted.blocks = blocks;
-    wanted.reads = static_cast<std::uint32_t>(length_bytes(source) / page_bytes / blocks);
+    wanted.blocks = kernel_blocks;
+    wanted.reads = static_cast<std::uint32_t>(length_bytes(source) / bytes_of_page / kernel_blocks);
     wanted.file_bytes = length_bytes(source);
     wanted.seed = seed;
     wanted.in_order = true;
     wanted.target = std::get<GpuMemory>(target).address;
-    wanted.timeout_ns = patience_ns;
+    wanted.timeout_ns = order_patience_ns;
     Result<async::PageReadsResult> result = reader_->run(*queue, wanted);
     if (!result.ok()) return std::move(result).error();
     const KernelQueueCounts counts = queue->counts();
@@ -125,7 +125,7 @@ std::vector<ProofRow> prove_async_rows(Session& session, system::Host& host,
                                        const proof::ProveOptions& options) {
   proof::ProveOptions own = options;
   // Whole rounds of all blocks.
-  const std::uint64_t round = blocks * page_bytes;
+  const std::uint64_t round = kernel_blocks * bytes_of_page;
   const std::uint64_t unit = host.kind() == HostKind::live ? 64 * round : 4 * round;
   own.volumes_bytes = {unit, 2 * unit, 4 * unit};
   std::vector<ProofRow> rows;
