@@ -134,7 +134,10 @@ int async_reads(const std::vector<std::string>& words) {
     if (!reader.ok()) return failed(to_string(reader.error()));
     const std::uint32_t most = std::max(2U, host->workers().concurrency()) - 1;
     std::vector<Case> list{{1, 1, 5000, 0}, {1, 1, 5000, 10}};
+    const bool few = option(words, "--few", "no") == "yes";
+    if (few) list.push_back({64, most, 6250, 0});
     for (const std::uint32_t blocks : {16U, 64U, 128U, 256U, 512U, 1024U, 2048U}) {
+      if (few) break;
       for (const std::uint32_t proxies : {1U, 4U, 8U, most - 1, most, most + 1}) {
         if (proxies <= blocks && proxies > 0)
           list.push_back({blocks, proxies, std::max(400'000 / blocks, 200U), 0});

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   return failed(
       "nobounce_gpu_bench copy [--folder DIR] [--file FILE] [--bytes N] [--sweep yes]\n"
       "nobounce_gpu_bench peer [--bytes N]\n"
-      "nobounce_gpu_bench async [--folder DIR] [--bytes N]\n"
+      "nobounce_gpu_bench async [--folder DIR] [--bytes N] [--few yes]\n"
       "nobounce_gpu_bench ledger-cost\n"
       "nobounce_gpu_bench nccl-log --output FILE [--ranks N] [--bytes N]\n"
       "nobounce_gpu_bench explain --file FILE [--runs N]");

@@ -76,6 +76,7 @@ if wanted device; then
 fi
 if wanted async; then
   run async_reads 150 -- "$kit/nobounce_gpu_bench" async --folder /dev/shm
+  run async_reads_ext4 60 -- "$kit/nobounce_gpu_bench" async --folder "$files" --few yes
   run async_tests 170 -- "$kit/device_tests" --gtest_filter='Litmus.*:AsyncOnGpu.*' --gtest_brief=0 --gtest_color=no
   run async_conformance 90 -- "$conformance" --live --only words. --folder "$files/conformance" --out "$files/words.json"
   [ -f "$files/words.json" ] && cp "$files/words.json" "$out/words-live.json"

@@ -72,7 +72,7 @@ Status PageReader::State::load(std::uint32_t blocks, std::uint64_t latencies) {
   if (code != cuda::success) return failed(code);
   core::ReadPagesJob nothing;
   nothing.results = memory_gpu;
-  nothing.file_bytes = nothing.page_bytes;
+  nothing.pages = 1;
   return launch(nothing, 1, 32, 30'000'000'000);
 }
 
@@ -140,7 +140,7 @@ Result<PageReadsResult> PageReader::run(const KernelQueue& queue, const PageRead
   job.results = state_->memory_gpu;
   job.latencies = wanted.latencies ? state_->memory_gpu + results_bytes : 0;
   job.page_bytes = queues.buffer_bytes;
-  job.file_bytes = wanted.file_bytes / job.page_bytes * job.page_bytes;
+  job.pages = wanted.file_bytes / job.page_bytes;
   job.seed = wanted.seed;
   job.sequence = state_->next_sequence;
   job.wait_ns = wanted.wait_ns;

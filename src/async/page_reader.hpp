@@ -13,7 +13,7 @@ namespace nobounce::async {
 
 struct PageReads {
   std::uint32_t blocks = 1;
-  std::uint32_t threads = 128;   ///< of a block
+  std::uint32_t threads = 256;   ///< of a block
   std::uint32_t reads = 1;       ///< by each block
   std::uint64_t file_bytes = 0;  ///< of the seeded pattern
   std::uint64_t seed = 1;

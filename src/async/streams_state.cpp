@@ -22,7 +22,8 @@ constexpr std::uint64_t eager_ns = 200'000;      ///< the worker spins so long a
 constexpr std::uint64_t look_again_ns = 10'000;  ///< and then looks so often
 constexpr std::uint64_t stop_patience_ns = 2'000'000'000;  ///< of the watchdog, after a cancel
 constexpr std::uint64_t close_patience_ns = 10'000'000'000;
-constexpr std::uint64_t warm_bytes = 4096;
+constexpr std::uint64_t warm_bytes_min = 1u << 20;
+constexpr std::uint64_t warm_bytes_max = 1u << 29;
 
 std::uint64_t read_word(std::uint64_t* word) {
   return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
@@ -90,6 +91,11 @@ Status StreamsState::open() {
     if (code != cuda::success) return cuda_error(table, code, "reach host memory from the GPU");
   }
   words_gpu_ = address;
+  // Now, while none of our waits is on a stream: allocating waits for streams that wait (seen with
+  // driver 580).
+  for (const auto& [gpu, abilities] : abilities_) {
+    if (Status warm = warm_up(gpu); !warm.ok()) return warm;
+  }
   Result<system::WorkerId> worker = session_.host.workers().start(*this, "streams");
   if (!worker.ok()) return std::move(worker).error();
   worker_ = *worker;
@@ -128,21 +134,22 @@ std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32
   return std::nullopt;
 }
 
-Status StreamsState::warm_up(const Place& source, std::uint32_t gpu, Policy policy) {
-  const auto* range = std::get_if<FileRange>(&source);
-  const std::uint64_t file = range == nullptr ? UINT64_MAX : range->file;
-  const std::lock_guard lock(warm_mutex_);  // not the other one: what follows waits
-  bool& warmed = warmed_[{gpu, file}];
-  if (warmed) return {};
-  // Memory that the session keeps to its end: freeing any waits for every stream, also for those
-  // that wait for somebody.
-  const std::lock_guard probing(session_.probe_mutex);
-  Result<GpuMemory> memory = session::probe_memory(session_, gpu);
-  if (!memory.ok()) return std::move(memory).error();
-  const Place own = GpuMemory{gpu, memory->address, warm_bytes};
+Status StreamsState::warm_up(std::uint32_t gpu) {
+  {
+    const std::lock_guard probing(session_.probe_mutex);
+    Result<GpuMemory> kept = session::probe_memory(session_, gpu);
+    if (!kept.ok()) return std::move(kept).error();
+  }
+  // Twice what the session may pin: each reader gets its share, with slots and streams of its own.
+  const std::uint64_t bytes = std::clamp<std::uint64_t>(2 * session_.options.pinned_bytes_max,
+                                                        warm_bytes_min, warm_bytes_max);
+  Result<GpuMemory> scratch = session::allocate_gpu(session_, gpu, bytes);
+  if (!scratch.ok()) return std::move(scratch).error();
+  Result<system::HostBuffer> plain = session_.host.memory().allocate_plain(bytes, 0);
+  Result<system::HostBuffer> pinned =
+      session_.host.memory().allocate_pinned(warm_bytes_min, 0, system::MemoryUse::user);
   const auto run = [&](const Place& from, const Place& to, ProviderKind provider) {
     const std::uint64_t length = std::min(length_bytes(from), length_bytes(to));
-    if (length == 0) return;
     // Whatever fails here fails again where it is told.
     (void)session::run_operation(session_, Segment{.offset_bytes = 0,
                                                    .length_bytes = length,
@@ -151,21 +158,22 @@ Status StreamsState::warm_up(const Place& source, std::uint32_t gpu, Policy poli
                                                    .provider = provider,
                                                    .expected = Carriage::staged});
   };
-  if (range != nullptr) {
-    run(source, own, ProviderKind::staged);
-  } else {
-    Result<system::HostBuffer> buffer =
-        session_.host.memory().allocate_pinned(warm_bytes, 0, system::MemoryUse::user);
-    if (!buffer.ok()) return std::move(buffer).error();
-    const Place host = HostMemory{buffer->address, warm_bytes};
-    for (const ProviderKind kind : {ProviderKind::host, ProviderKind::staged}) {
-      if (policy == Policy::staged_only && kind == ProviderKind::host) continue;
-      run(host, own, kind);
-      run(own, host, kind);
-    }
-    session_.host.memory().free(*buffer);
+  const Place own = *scratch;
+  if (plain.ok()) {
+    const Place host = HostMemory{plain->address, bytes};
+    run(host, own, ProviderKind::staged);
+    run(own, host, ProviderKind::staged);
+    session_.host.memory().free(*plain);
   }
-  warmed = true;
+  if (pinned.ok()) {
+    const Place host = HostMemory{pinned->address, warm_bytes_min};
+    run(host, own, ProviderKind::host);
+    run(own, host, ProviderKind::host);
+    session_.host.memory().free(*pinned);
+  }
+  session::free_gpu(session_, *scratch);
+  if (!plain.ok()) return std::move(plain).error();
+  if (!pinned.ok()) return std::move(pinned).error();
   return {};
 }
 
@@ -237,7 +245,6 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
   if (!plan.ok()) return std::move(plan).error();
   if (auto error = why_not(*plan, *gpu)) return std::move(*error);
 
-  if (Status warm = warm_up(source, *gpu, options.policy); !warm.ok()) return warm.error();
   const std::lock_guard lock(mutex_);
   Result<StreamLane*> lane = lane_of(stream);
   if (!lane.ok()) return std::move(lane).error();

@@ -34,9 +34,8 @@ struct StreamsState final : system::Worker {
                                              std::uint32_t gpu) const;
   [[nodiscard]] Visibility visibility_for(const session::TransferPlan& plan,
                                           std::uint32_t gpu) const;
-  /// Moves the first bytes into memory of our own, so that all that is made at first use is there
-  /// before a stream waits.
-  [[nodiscard]] Status warm_up(const Place& source, std::uint32_t gpu, Policy policy);
+  /// Makes what is otherwise made at first use: readers, slots, streams.
+  [[nodiscard]] Status warm_up(std::uint32_t gpu);
   [[nodiscard]] Result<StreamLane*> lane_of(StreamHandle stream);
   [[nodiscard]] Status put(StreamLane& lane, const StreamOrder& order);
   /// True if something changed.
@@ -54,9 +53,6 @@ struct StreamsState final : system::Worker {
   system::HostBuffer words_;
   std::uint64_t words_gpu_ = 0;  ///< `words_` as GPUs name it
   std::size_t words_taken_ = 0;
-  std::mutex warm_mutex_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, bool>
-      warmed_;                                      ///< by GPU and file, under warm_mutex_
   std::vector<std::shared_ptr<StreamOrder>> late_;  ///< released by the watchdog, still moving
   std::uint64_t last_change_ns_ = 0;
   bool closing_ = false;

@@ -32,18 +32,12 @@ class StreamRun final : public proof::OrderedRun {
       : session_(session), host_(host), gpu_(gpu) {}
   Issuer issuer() const override { return Issuer::stream; }
   std::vector<Finding> findings() override {
+    problem_ = open();  // before anything is counted
     return judge::judge_stream_order(facts_of(session_, host_, gpu_));
   }
   Result<proof::OrderedResult> run(const Place& source, const Place& target,
                                    std::uint64_t) override {
-    if (!streams_.has_value()) {
-      Result<Streams> streams = Streams::open(session_);
-      if (!streams.ok()) return std::move(streams).error();
-      Result<async::OwnStream> stream = async::OwnStream::make(session_, gpu_);
-      if (!stream.ok()) return std::move(stream).error();
-      streams_.emplace(std::move(*streams));
-      stream_.emplace(std::move(*stream));
-    }
+    if (!problem_.ok()) return problem_.error();
     Result<StreamTransfer> transfer = streams_->enqueue(stream_->handle(), source, target);
     if (!transfer.ok()) return std::move(transfer).error();
     std::optional<Outcome> outcome = transfer->wait(order_patience_ns);
@@ -57,9 +51,20 @@ class StreamRun final : public proof::OrderedRun {
   }
 
  private:
+  Status open() {
+    Result<Streams> streams = Streams::open(session_);
+    if (!streams.ok()) return streams.error();
+    Result<async::OwnStream> stream = async::OwnStream::make(session_, gpu_);
+    if (!stream.ok()) return stream.error();
+    streams_.emplace(std::move(*streams));
+    stream_.emplace(std::move(*stream));
+    return {};
+  }
+
   Session& session_;
   system::Host& host_;
   const std::uint32_t gpu_;
+  Status problem_;
   std::optional<async::OwnStream> stream_;
   std::optional<Streams> streams_;  ///< goes first
 };
@@ -70,15 +75,17 @@ class KernelRun final : public proof::OrderedRun {
       : session_(session), host_(host), gpu_(gpu) {}
   Issuer issuer() const override { return Issuer::kernel; }
   std::vector<Finding> findings() override {
+    Result<async::PageReader> reader = async::PageReader::load(session_, gpu_, kernel_blocks);
+    if (reader.ok()) {  // before any queue is open
+      reader_.emplace(std::move(*reader));
+    } else {
+      problem_ = reader.error();
+    }
     return judge::judge_kernel_order(facts_of(session_, host_, gpu_));
   }
   Result<proof::OrderedResult> run(const Place& source, const Place& target,
                                    std::uint64_t seed) override {
-    if (!reader_.has_value()) {  // before any queue is open
-      Result<async::PageReader> reader = async::PageReader::load(session_, gpu_, kernel_blocks);
-      if (!reader.ok()) return std::move(reader).error();
-      reader_.emplace(std::move(*reader));
-    }
+    if (!problem_.ok()) return problem_.error();
     Result<KernelQueue> queue =
         KernelQueue::open(session_, source, {.gpu = gpu_, .tokens = kernel_blocks});
     if (!queue.ok()) return std::move(queue).error();
@@ -105,6 +112,7 @@ class KernelRun final : public proof::OrderedRun {
   Session& session_;
   system::Host& host_;
   const std::uint32_t gpu_;
+  Status problem_;
   std::optional<async::PageReader> reader_;
 };
 

@@ -14,14 +14,14 @@ inline constexpr std::string_view read_pages_kernel = "nobounce_read_pages";
 /// pattern and keeps them in GPU memory. Block b uses token b.
 struct ReadPagesJob {
   device::QueueSet queues;
-  std::uint64_t target = 0;      ///< a page for each read, in GPU memory; 0: only compare
-  std::uint64_t results = 0;     ///< a ReadPagesResult for each block
-  std::uint64_t latencies = 0;   ///< 32-bit nanoseconds of each read; 0: none wanted
-  std::uint64_t file_bytes = 0;  ///< of the pattern: whole pages
-  std::uint64_t seed = 0;        ///< of the pattern, and of the pages to read
-  std::uint64_t sequence = 0;    ///< of the first read of each token; later ones count up
-  std::uint64_t wait_ns = 0;     ///< for each read; 0: no deadline
-  std::uint32_t reads = 0;       ///< by each block
+  std::uint64_t target = 0;     ///< a page for each read, in GPU memory; 0: only compare
+  std::uint64_t results = 0;    ///< a ReadPagesResult for each block
+  std::uint64_t latencies = 0;  ///< 32-bit nanoseconds of each read; 0: none wanted
+  std::uint64_t pages = 0;      ///< of the file, which holds the pattern; below 2^32
+  std::uint64_t seed = 0;       ///< of the pattern, and of the pages to read
+  std::uint64_t sequence = 0;   ///< of the first read of each token; later ones count up
+  std::uint64_t wait_ns = 0;    ///< for each read; 0: no deadline
+  std::uint32_t reads = 0;      ///< by each block
   std::uint32_t page_bytes = 4096;
   std::uint32_t bad_every =
       0;                       ///< each so many reads, one lies beyond the end of the file; 0: none
@@ -53,11 +53,12 @@ NOBOUNCE_DEVICE constexpr bool is_bad_read(const ReadPagesJob& job, std::uint32_
 /// Where a block's next read begins in the file.
 NOBOUNCE_DEVICE constexpr std::uint64_t offset_of_read(const ReadPagesJob& job, std::uint32_t block,
                                                        std::uint32_t read) {
-  const std::uint64_t pages = job.file_bytes / job.page_bytes;
   const std::uint64_t number = static_cast<std::uint64_t>(block) * job.reads + read;
-  if (is_bad_read(job, read)) return (pages + number) * job.page_bytes;
+  if (is_bad_read(job, read)) return (job.pages + number) * job.page_bytes;
+  // The upper half of a product instead of a remainder: a GPU takes long to divide.
   const std::uint64_t page =
-      job.in_order != 0 ? number % pages : pattern_word(job.seed ^ 0x70616765, number) % pages;
+      job.in_order != 0 ? number % job.pages
+                        : (pattern_word(job.seed ^ 0x70616765, number) >> 32) * job.pages >> 32;
   return page * job.page_bytes;
 }
 

@@ -43,6 +43,12 @@ class SoftQueuePlatform {
       lane_->store<T>(target.pointer, value);
     }
   }
+  template <device::Scope scope>
+  void store_pair(SoftPointer<std::uint64_t> target, std::uint64_t first,
+                  std::uint64_t second) const {
+    store<device::Order::relaxed, scope>(target, first);
+    store<device::Order::relaxed, scope>(target + 1, second);
+  }
   template <device::Order order, device::Scope, typename T>
   T fetch_add(SoftPointer<T> target, T operand) const {
     if constexpr (order == device::Order::acquire_release) lane_->fence();

@@ -1,4 +1,5 @@
 // Stream-ordered reads on many streams, in a process whose number of hardware queues is its own.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,6 +12,12 @@ namespace {
 
 namespace cuda = system::cuda;
 using Clock = std::chrono::steady_clock;
+
+/// On its way, so that one sees where a process hangs that is killed.
+void said(const char* what) {
+  std::fprintf(stderr, "%s\n", what);
+  std::fflush(stderr);
+}
 
 double microseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -27,7 +34,9 @@ int run_streams(system::Cuda& table, Session& session, File& file, const Plan& p
   const std::uint64_t total = plan.part * plan.streams * plan.rounds;
   auto region = session.allocate(0, total);
   auto scratch = session.allocate(0, plan.part * plan.streams);
+  said("memory is there");
   auto streams = Streams::open(session);
+  said("streams are open");
   if (!region.ok() || !scratch.ok() || !streams.ok()) return failed("no memory, or no streams");
   void* memory = nullptr;
   if (table.mem_host_alloc(&memory, 4096, 3) != cuda::success) return failed("no pinned memory");
@@ -66,6 +75,7 @@ int run_streams(system::Cuda& table, Session& session, File& file, const Plan& p
     }
   }
   const double all_enqueued_us = microseconds_since(begin);
+  said("all is enqueued");
   for (StreamTransfer& transfer : transfers) {
     if (transfer.poll().has_value()) return failed("a transfer ran before its gate was open");
   }
@@ -79,6 +89,7 @@ int run_streams(system::Cuda& table, Session& session, File& file, const Plan& p
       return failed("the receipt names another issuer");
   }
   const double moved_us = microseconds_since(opened);
+  said("all transfers have ended");
   for (const auto handle : handles) {
     const auto until = Clock::now() + std::chrono::seconds(20);
     while (table.stream_query(handle) == cuda::error_not_ready) {
@@ -86,6 +97,7 @@ int run_streams(system::Cuda& table, Session& session, File& file, const Plan& p
     }
     if (table.stream_query(handle) != cuda::success) return failed("a stream failed");
   }
+  said("all streams have ended");
   const auto same = session.checksum(file.place(0, total));
   const auto landed = session.checksum(region->place(0, total));
   if (!same.ok() || !landed.ok() || *same != *landed) return failed("the bytes differ");
@@ -100,7 +112,116 @@ int run_streams(system::Cuda& table, Session& session, File& file, const Plan& p
   return 0;
 }
 
+/// Calls that somebody may make while a stream of the process waits for a word, one after the
+/// other: which of them come back before the word is there?
+struct Call {
+  const char* name;
+  int (*call)(system::Cuda& table, void* host, cuda::CUstream other);
+};
+
+const Call calls[] = {
+    {"cuMemAlloc",
+     [](system::Cuda& table, void*, cuda::CUstream) {
+       cuda::CUdeviceptr made = 0;
+       return table.mem_alloc(&made, 64u << 20);
+     }},
+    {"cuMemFree",
+     [](system::Cuda& table, void* host, cuda::CUstream) {
+       return table.mem_free(*static_cast<cuda::CUdeviceptr*>(host));
+     }},
+    {"cuMemHostAlloc",
+     [](system::Cuda& table, void*, cuda::CUstream) {
+       void* made = nullptr;
+       return table.mem_host_alloc(&made, 16u << 20, 1);
+     }},
+    {"cuMemHostRegister",
+     [](system::Cuda& table, void*, cuda::CUstream) {
+       void* pages = ::aligned_alloc(4096, 16u << 20);
+       return table.mem_host_register(pages, 16u << 20, 1);
+     }},
+    {"cuStreamCreate",
+     [](system::Cuda& table, void*, cuda::CUstream) {
+       cuda::CUstream made = nullptr;
+       return table.stream_create(&made, cuda::stream_non_blocking);
+     }},
+    {"cuEventCreate",
+     [](system::Cuda& table, void*, cuda::CUstream) {
+       cuda::CUevent made = nullptr;
+       return table.event_create(&made, cuda::event_disable_timing);
+     }},
+    {"cuMemcpyHtoDAsync of pinned memory on another stream, and its end",
+     [](system::Cuda& table, void* host, cuda::CUstream other) {
+       const auto target = *static_cast<cuda::CUdeviceptr*>(host);
+       const int code = table.memcpy_htod_async(target, host, 4096, other);
+       return code != cuda::success ? code : table.stream_synchronize(other);
+     }},
+    {"cuMemcpyDtoDAsync on another stream, and its end",
+     [](system::Cuda& table, void* host, cuda::CUstream other) {
+       const auto target = *static_cast<cuda::CUdeviceptr*>(host);
+       const int code = table.memcpy_dtod_async(target, target + 8192, 4096, other);
+       return code != cuda::success ? code : table.stream_synchronize(other);
+     }},
+    {"cuMemsetD8Async on another stream, and its end",
+     [](system::Cuda& table, void* host, cuda::CUstream other) {
+       const auto target = *static_cast<cuda::CUdeviceptr*>(host);
+       const int code = table.memset_d8_async(target, 1, 4096, other);
+       return code != cuda::success ? code : table.stream_synchronize(other);
+     }},
+};
+
 }  // namespace
+
+/// The number of hardware queues (empty: the driver's own choice)
+int what_waits(const std::vector<std::string>& arguments) {
+  if (!arguments.at(0).empty()) ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", arguments.at(0).c_str(), 1);
+  const auto host = system::make_live_host();
+  auto found = host->cuda();
+  if (!found.ok()) return failed("no driver");
+  system::Cuda& table = **found;
+  cuda::CUcontext context = nullptr;
+  cuda::CUstream held = nullptr;
+  cuda::CUstream other = nullptr;
+  void* memory = nullptr;
+  if (table.init(0) != cuda::success ||
+      table.device_primary_ctx_retain(&context, 0) != cuda::success ||
+      table.ctx_push_current(context) != cuda::success ||
+      table.stream_create(&held, cuda::stream_non_blocking) != cuda::success ||
+      table.stream_create(&other, cuda::stream_non_blocking) != cuda::success ||
+      table.mem_host_alloc(&memory, 1u << 20, 3) != cuda::success) {
+    return failed("no stream or memory");
+  }
+  auto* gate = static_cast<std::uint64_t*>(memory);
+  std::memset(memory, 0, 1u << 20);
+  std::uint64_t turn = 0;
+  for (const Call& one : calls) {
+    if (table.mem_alloc(gate + 512, 1u << 20) != cuda::success) return failed("no memory");
+    ++turn;
+    if (table.stream_wait_value64(held, reinterpret_cast<cuda::CUdeviceptr>(gate), turn, 0) !=
+        cuda::success) {
+      return failed("no wait");
+    }
+    std::atomic<bool> back{false};
+    std::atomic<int> code{-1};
+    std::thread caller([&] {
+      (void)table.ctx_push_current(context);
+      code = one.call(table, gate + 512, other);
+      back = true;
+      (void)table.ctx_pop_current(nullptr);
+    });
+    const auto begin = Clock::now();
+    while (!back && microseconds_since(begin) < 700'000) std::this_thread::yield();
+    const bool waited = !back;
+    const double took_us = microseconds_since(begin);
+    std::atomic_ref<std::uint64_t>(*gate).store(turn);
+    caller.join();
+    if (table.stream_synchronize(held) != cuda::success) return failed("the stream failed");
+    std::fprintf(stderr, "[ measured ] beside a stream that waits: %s %s (code %d)\n", one.name,
+                 waited ? "waits too" : ("came back in " + std::to_string(took_us) + " us").c_str(),
+                 code.load());
+    std::fflush(stderr);
+  }
+  return 0;
+}
 
 /// streams, and the number of hardware queues (empty: the driver's own choice)
 int stream_ordered(const std::vector<std::string>& arguments) {

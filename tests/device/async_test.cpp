@@ -337,6 +337,7 @@ TEST_F(AsyncOnGpu, AKernelReadsAFileThroughTheProxiesAndVerifiesItItself) {
   EXPECT_EQ(outcome.receipt.bytes[Carriage::staged], 256 * 50 * page);
   EXPECT_EQ(outcome.receipt.issuer, Issuer::kernel);
   EXPECT_EQ(outcome.receipt.poster, Poster::cpu_proxy);
+  const Primary primary(driver(), 0);
   const auto landed = look(wanted.target.value, 256 * 50 * page);
   for (std::uint64_t i = 0; i < landed.size() / 8; ++i) {
     std::uint64_t word = 0;
@@ -379,14 +380,23 @@ TEST_F(AsyncOnGpu, ADeadlineThatPassesIsToldAndTheKernelGoesOn) {
   EXPECT_TRUE(queue->close().ok());
 }
 
+TEST_F(AsyncOnGpu, WhatWaitsBesideAStreamThatWaits) {
+  for (const char* queues : {"", "1"}) {
+    const Ended ended = run_scenario("what_waits", {queues}, std::chrono::seconds(30));
+    EXPECT_EQ(ended.code, 0) << ended.said;
+    std::printf("hardware queues: %s\n%s", *queues != 0 ? queues : "as the driver likes",
+                ended.said.c_str());
+  }
+}
+
 TEST_F(AsyncOnGpu, ManyStreamsWithOneHardwareQueue) {
-  const Ended ended = run_scenario("stream_ordered", {"48", "1"}, std::chrono::seconds(60));
+  const Ended ended = run_scenario("stream_ordered", {"48", "1"}, std::chrono::seconds(40));
   EXPECT_EQ(ended.code, 0) << ended.said;
   std::printf("%s", ended.said.c_str());
 }
 
 TEST_F(AsyncOnGpu, ManyStreamsAsTheDriverLikesThem) {
-  const Ended ended = run_scenario("stream_ordered", {"48", ""}, std::chrono::seconds(60));
+  const Ended ended = run_scenario("stream_ordered", {"48", ""}, std::chrono::seconds(40));
   EXPECT_EQ(ended.code, 0) << ended.said;
   std::printf("%s", ended.said.c_str());
 }

@@ -14,6 +14,7 @@ int peer_context_reset(const std::vector<std::string>& arguments);
 int ipc_consumer(const std::vector<std::string>& arguments);
 // In async_scenarios.cpp.
 int stream_ordered(const std::vector<std::string>& arguments);
+int what_waits(const std::vector<std::string>& arguments);
 
 namespace {
 
@@ -237,7 +238,8 @@ const std::vector<Scenario>& scenarios() {
                                             {"transfer_forever", transfer_forever},
                                             {"peer_context_reset", peer_context_reset},
                                             {"ipc_consumer", ipc_consumer},
-                                            {"stream_ordered", stream_ordered}};
+                                            {"stream_ordered", stream_ordered},
+                                            {"what_waits", what_waits}};
   return all;
 }
 

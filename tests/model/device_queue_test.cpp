@@ -60,6 +60,12 @@ struct ModelPlatform {
   void store(rl::atomic<T>* target, T value) const {
     target->store(value, relacy_order(order, weakened), $);
   }
+  template <Scope>
+  void store_pair(rl::atomic<std::uint64_t>* target, std::uint64_t first,
+                  std::uint64_t second) const {
+    target[1].store(second, rl::mo_relaxed, $);
+    target[0].store(first, rl::mo_relaxed, $);
+  }
   template <Order order, Scope, typename T>
   T fetch_add(rl::atomic<T>* target, T operand) const {
     return target->fetch_add(operand, relacy_order(order, weakened), $);

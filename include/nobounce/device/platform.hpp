@@ -41,6 +41,11 @@ class NativePlatform {
   NOBOUNCE_DEVICE T load(T* source) const;
   template <Order order, Scope scope, typename T>
   NOBOUNCE_DEVICE void store(T* target, T value) const;
+  /// Two words side by side, aligned to both together, at once where the machine can: on a bus that
+  /// is one request less. Relaxed; the two are ordered with nothing, nor with one another.
+  template <Scope scope>
+  NOBOUNCE_DEVICE void store_pair(std::uint64_t* target, std::uint64_t first,
+                                  std::uint64_t second) const;
   /// Answers what was there before.
   template <Order order, Scope scope, typename T>
   NOBOUNCE_DEVICE T fetch_add(T* target, T operand) const;
@@ -177,6 +182,22 @@ __device__ void NativePlatform::store(T* target, T value) const {
   return ptx::store_relaxed_gpu(to, Type{value});
 }
 
+template <Scope scope>
+__device__ void NativePlatform::store_pair(std::uint64_t* target, std::uint64_t first,
+                                           std::uint64_t second) const {
+  if constexpr (scope == Scope::system) {
+    asm volatile("st.relaxed.sys.v2.u64 [%0], {%1, %2};"
+                 :
+                 : "l"(target), "l"(first), "l"(second)
+                 : "memory");
+  } else {
+    asm volatile("st.relaxed.gpu.v2.u64 [%0], {%1, %2};"
+                 :
+                 : "l"(target), "l"(first), "l"(second)
+                 : "memory");
+  }
+}
+
 template <Order order, Scope scope, typename T>
 __device__ T NativePlatform::fetch_add(T* target, T operand) const {
   using Type = typename ptx::Native<T>::Type;
@@ -266,6 +287,12 @@ template <Order order, Scope scope, typename T>
 NOBOUNCE_DEVICE void NativePlatform::store(T* target, T value) const {
   static_assert(order == Order::relaxed || order == Order::release);
   std::atomic_ref<T>(*target).store(value, host_order(order));
+}
+template <Scope scope>
+NOBOUNCE_DEVICE void NativePlatform::store_pair(std::uint64_t* target, std::uint64_t first,
+                                                std::uint64_t second) const {
+  store<Order::relaxed, scope>(target, first);
+  store<Order::relaxed, scope>(target + 1, second);
 }
 template <Order order, Scope scope, typename T>
 NOBOUNCE_DEVICE T NativePlatform::fetch_add(T* target, T operand) const {

@@ -94,7 +94,7 @@ struct QueueMemory {
   Pointer<Ticket> head{};
   Pointer<Ticket> tail_seen{};
   Pointer<std::uint32_t> abandoned{};
-  Pointer<std::uint64_t> slots{};  ///< words_per_slot for each
+  Pointer<std::uint64_t> slots{};  ///< words_per_slot for each; aligned to 16 bytes
   Pointer<Ticket> tail{};
   Pointer<std::uint32_t> state{};
   Pointer<std::uint64_t> completions{};   ///< by token
@@ -227,16 +227,15 @@ class Producer {
     const std::uint64_t parity = memory.parity_of(ticket);
     const Slot slot = Slot::of(request);
     const auto words = memory.slots + memory.slot_of(ticket) * words_per_slot;
-    constexpr std::uint32_t last = words_per_slot - 1;
-    for (std::uint32_t i = 0; i < last; ++i) {
-      platform.template store<Order::relaxed, Scope::system>(words + i, slot.word[i] | parity);
-    }
+    static_assert(words_per_slot == 4);
+    platform.template store_pair<Scope::system>(words, slot.word[0] | parity,
+                                                slot.word[1] | parity);
     if (request.operation == Operation::write) {
-      platform.template store<Order::release, Scope::system>(words + last,
-                                                             slot.word[last] | parity);
+      platform.template store<Order::relaxed, Scope::system>(words + 2, slot.word[2] | parity);
+      platform.template store<Order::release, Scope::system>(words + 3, slot.word[3] | parity);
     } else {
-      platform.template store<Order::relaxed, Scope::system>(words + last,
-                                                             slot.word[last] | parity);
+      platform.template store_pair<Scope::system>(words + 2, slot.word[2] | parity,
+                                                  slot.word[3] | parity);
     }
   }
 

@@ -7,6 +7,7 @@ using namespace nobounce;
 extern "C" __global__ void nobounce_read_pages(core::ReadPagesJob job) {
   __shared__ std::uint32_t ended_well;
   __shared__ std::uint32_t differing;
+  __shared__ std::uint64_t first_word;
   const std::uint32_t block = blockIdx.x;
   device::NativePlatform platform;
   device::Producer<device::NativePlatform> producer(
@@ -30,12 +31,13 @@ extern "C" __global__ void nobounce_read_pages(core::ReadPagesJob job) {
       }
       core::note_end(job, read, result, code, results);
       ended_well = result == device::Result::ok ? 1 : 0;
+      first_word = request.offset_bytes / 8;
       differing = 0;
     }
     __syncthreads();
     const std::uint64_t number = static_cast<std::uint64_t>(block) * job.reads + read;
     if (ended_well != 0) {
-      const std::uint64_t first = core::offset_of_read(job, block, read) / 8;
+      const std::uint64_t first = first_word;
       auto* target = reinterpret_cast<ulonglong2*>(job.target + number * job.page_bytes);
       std::uint32_t wrong = 0;
       for (std::uint32_t i = threadIdx.x; i < job.page_bytes / 16; i += blockDim.x) {
