@@ -230,9 +230,13 @@ bool NcclLogParser::take_distance(const Line& line, const NcclLine& said) {
   if (!distance.has_value()) {
     // Older: the adapter named without a plugin, or a reason in brackets.
     if (!has(*rest, "HCA")) return true;
-    const auto adapter = number_after(*rest, "HCA ");
-    sign(off ? core::SignKind::gdr_off_adapter : core::SignKind::gdr_on_adapter, line, "",
-         "NET" + std::to_string(adapter.value_or(0)), "IB");
+    std::string_view adapter = first_word(after(*rest, "HCA ").value_or(""));
+    std::string name(adapter);
+    if (!adapter.empty() && adapter.find_first_not_of("0123456789") == std::string_view::npos)
+      name = "NET" + name;
+    if (!first_time((off ? "off " : "on ") + std::string(said.host) + ' ' + name)) return true;
+    sign(off ? core::SignKind::gdr_off_adapter : core::SignKind::gdr_on_adapter, line, "", name,
+         "IB");
     return true;
   }
   const auto value = whole_number(*distance);
