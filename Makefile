@@ -64,7 +64,7 @@ device: setup
 	@cmake --preset device >/dev/null
 	@cmake --build --preset device -j $(JOBS)
 	@mkdir -p dist/device
-	@for program in nobounce nobounce_conformance device_tests nobounce_gpu_bench; do \
+	@for program in nobounce nobounce_conformance device_tests nobounce_gpu_bench libnobounce_adopt.so; do \
 	  strip -o dist/device/$$program build/device/$$program || exit 1; \
 	  tools/symbols dist/device/$$program 2.39 || exit 1; done
 	@cp tests/conformance/h200-*.json tests/conformance/explained.txt dist/device/

@@ -12,13 +12,16 @@ int main(int argc, char** argv) {
   if (command == "copy") return copy(words);
   if (command == "peer") return peer(words);
   if (command == "async") return async_reads(words);
+  if (command == "peer-import") return peer_import(words);
+  if (command == "overhead") return overhead(words);
   if (command == "ledger-cost") return ledger_cost(words);
   if (command == "nccl-log") return nccl_log(words);
   if (command == "explain") return explain(words);
   return failed(
       "nobounce_gpu_bench copy [--folder DIR] [--file FILE] [--bytes N] [--sweep yes]\n"
-      "nobounce_gpu_bench peer [--bytes N]\n"
+      "nobounce_gpu_bench peer\n"
       "nobounce_gpu_bench async [--folder DIR] [--bytes N] [--few yes]\n"
+      "nobounce_gpu_bench overhead\n"
       "nobounce_gpu_bench ledger-cost\n"
       "nobounce_gpu_bench nccl-log --output FILE [--ranks N] [--bytes N]\n"
       "nobounce_gpu_bench explain --file FILE [--runs N]");

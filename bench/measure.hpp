@@ -77,5 +77,8 @@ int async_reads(const std::vector<std::string>& words);
 int ledger_cost(const std::vector<std::string>& words);
 int nccl_log(const std::vector<std::string>& words);
 int explain(const std::vector<std::string>& words);
+int peer_import(const std::vector<std::string>& words);
+int ledger_cost(const std::vector<std::string>& words);
+int overhead(const std::vector<std::string>& words);
 
 }  // namespace nobounce::bench

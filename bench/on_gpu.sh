@@ -7,13 +7,13 @@
 # Results go to $OUT (default ./on-gpu-results): summary.txt, conformance-live.json, and cases.tar.gz
 # with one JSON per case, each with its exact command, named as bench/results names them. A step that fails or hangs costs itself alone.
 # NOBOUNCE_BUDGET_S (default 470) bounds the whole; NOBOUNCE_STEPS names the steps to run
-# (facts conformance device async check copy bench loaders peer), default all.
+# (facts conformance device async check copy bench loaders adopt peer), default all.
 set -u
 kit=$(cd "${1:?usage: bench/on_gpu.sh KIT}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$PWD/on-gpu-results}
 budget=${NOBOUNCE_BUDGET_S:-470}
-steps=" ${NOBOUNCE_STEPS:-facts conformance device async check copy bench loaders peer} "
+steps=" ${NOBOUNCE_STEPS:-facts conformance device async check copy bench loaders adopt peer} "
 mkdir -p "$out"
 work=$(mktemp -d "${NOBOUNCE_WORK:-/var/tmp}/nobounce-gpu-XXXXXX" || mktemp -d)
 cases=$work/cases
@@ -96,11 +96,15 @@ if wanted copy; then
   rm -f "$files/eight" "$files/eight.out"
 fi
 if wanted bench; then
+  run overhead 30 -- "$kit/nobounce_gpu_bench" overhead
   run ledger_cost 20 -- "$kit/nobounce_gpu_bench" ledger-cost
   run bench_copy 90 -- "$kit/nobounce_gpu_bench" copy --folder "$files" --sweep yes
 fi
 if wanted loaders; then
   run loaders 100 -- python3 "$here/compare_loaders.py" "$files" "$kit/nobounce_gpu_bench"
+fi
+if wanted adopt; then
+  run adopt_torch 150 -- python3 "$here/adopt_torch.py" "$kit/libnobounce_adopt.so" "$files"
 fi
 if wanted peer && [ "$gpus" -ge 2 ]; then
   run peer_check 20 --exit 0,3,4 -- "$nobounce" check --pair gpu:0,gpu:1 --json

@@ -1,12 +1,9 @@
 // GPU to GPU beside the plain driver call: direct, staged by us, and staged in silence by the
 // driver, with NVLink's counters beside the receipts.
-#include <cstdlib>
-#include <optional>
-
-#include <nobounce/session.hpp>
+#include "bench/peer.hpp"
 
 #include "bench/measure.hpp"
-#include "support/cuda_driver.hpp"
+#include "bench/peer_session.hpp"
 #include "system/live_host.hpp"
 
 namespace nobounce::bench {
@@ -17,75 +14,8 @@ using test::CudaDriver;
 namespace nvml = system::nvml;
 constexpr std::uint64_t mib = 1u << 20;
 constexpr std::uint64_t large = 1024 * mib;
-
-/// Contexts and memory of an ordered pair, for the plain calls.
-class Pair {
- public:
-  Pair(const CudaDriver& driver, int source, int target)
-      : driver_(driver), devices_{source, target} {
-    for (int i = 0; i < 2; ++i) {
-      (void)driver.retain(&contexts[i], devices_[i]);
-      const Pair::Current current(*this, i);
-      good = good && driver.allocate(&memory[i], large) == 0;
-    }
-    const Pair::Current current(*this, 0);
-    good = good && driver.create_stream(&stream, 1) == 0;
-  }
-  ~Pair() {
-    for (int i = 0; i < 2; ++i) {
-      const Pair::Current current(*this, i);
-      (void)driver_.free(memory[i]);
-    }
-    for (const int device : devices_) (void)driver_.release(device);
-  }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-
-  class Current {
-   public:
-    Current(const Pair& pair, int index) : pair_(pair) {
-      (void)pair.driver_.push(pair.contexts[index]);
-    }
-    ~Current() {
-      void* popped = nullptr;
-      (void)pair_.driver_.pop(&popped);
-    }
-    Current(const Current&) = delete;
-    Current& operator=(const Current&) = delete;
-
-   private:
-    const Pair& pair_;
-  };
-
-  /// cuMemcpyPeerAsync in a stream of the source, waited for.
-  bool copy(std::uint64_t bytes) const {
-    const Pair::Current current(*this, 0);
-    return driver_.peer_copy(memory[1], contexts[1], memory[0], contexts[0], bytes, stream) == 0 &&
-           driver_.synchronize(stream) == 0;
-  }
-  /// Both ways, as applications do.
-  void enable(bool on) const {
-    for (int i = 0; i < 2; ++i) {
-      const Pair::Current current(*this, i);
-      (void)(on ? driver_.enable_peer(contexts[1 - i], 0) : driver_.disable_peer(contexts[1 - i]));
-    }
-  }
-
-  void* contexts[2] = {nullptr, nullptr};
-  test::Pointer memory[2] = {0, 0};
-  void* stream = nullptr;
-  bool good = true;
-
- private:
-  const CudaDriver& driver_;
-  int devices_[2];
-};
-
-/// Data bytes that NVLink carried, by NVML: out of the source and into the target.
-struct LinkBytes {
-  double sent = 0;
-  double received = 0;
-};
+constexpr std::uint64_t largest = 4096 * mib;
+constexpr std::uint64_t sizes[] = {4, 4096, 65536, mib, 64 * mib, 256 * mib, large, largest};
 
 double link_field(system::Nvml& table, int gpu, unsigned field) {
   nvml::nvmlDevice_t device = nullptr;
@@ -100,79 +30,43 @@ double link_field(system::Nvml& table, int gpu, unsigned field) {
   return static_cast<double>(value.value.ullVal) * 1024.0;
 }
 
-LinkBytes link_bytes(system::Nvml& table, int source, int target) {
-  return {link_field(table, source, nvml::field_nvlink_throughput_data_tx),
-          link_field(table, target, nvml::field_nvlink_throughput_data_rx)};
-}
-
 std::uint64_t repeats_for(std::uint64_t bytes) {
-  return bytes >= 64 * mib ? 10 : bytes >= mib ? 50 : 200;
+  return bytes >= 64 * mib ? 5 : bytes >= mib ? 50 : 500;
 }
 
 template <typename Move>
-Samples microseconds(std::uint64_t bytes, Move&& move) {
-  Samples samples;
-  for (std::uint64_t i = 0; i < repeats_for(bytes) + 3; ++i) {
+bool add_microseconds(Samples& samples, std::uint64_t times, Move&& move) {
+  for (std::uint64_t i = 0; i < times; ++i) {
     const double begin = seconds_now();
-    if (!move()) return {};
-    if (i >= 3) samples.add((seconds_now() - begin) * 1e6);
+    if (!move()) return false;
+    samples.add((seconds_now() - begin) * 1e6);
   }
-  return samples;
+  return true;
 }
 
 double rate_of(const Samples& times, std::uint64_t bytes) {
   return gigabytes_per_second(bytes, times.median() / 1e6);
 }
 
-struct SessionPair {
-  SessionPair(system::Host& host, int source_gpu, int target_gpu) {
-    SessionOptions options;
-    options.warn_on_close = false;
-    auto opened = Session::open(host, options);
-    if (!opened.ok()) {
-      failure = to_string(opened.error());
-      return;
-    }
-    session.emplace(std::move(*opened));
-    auto first = session->allocate(static_cast<std::uint32_t>(source_gpu), large);
-    auto second = session->allocate(static_cast<std::uint32_t>(target_gpu), large);
-    if (!first.ok() || !second.ok()) {
-      failure = "no GPU memory";
-      return;
-    }
-    source.emplace(std::move(*first));
-    target.emplace(std::move(*second));
-  }
-  bool move(std::uint64_t bytes, Policy policy) {
-    TransferOptions options;
-    options.policy = policy;
-    const Outcome outcome =
-        session->transfer(source->place(0, bytes), target->place(0, bytes), options);
-    if (!outcome.ok()) failure = to_string(*outcome.error);
-    carried += outcome.receipt.bytes;
-    return outcome.ok();
-  }
-  std::optional<Session> session;
-  std::optional<Region> source;
-  std::optional<Region> target;
-  CarriageBytes carried;
-  std::string failure;
-};
-
 core::Json sizes_of(const Pair& pair, SessionPair& ours) {
   core::JsonArray rows;
-  for (const std::uint64_t bytes :
-       {std::uint64_t{4096}, std::uint64_t{65536}, mib, 64 * mib, 256 * mib, large}) {
-    // In turn: plain, ours, plain again, so that a drift of the machine shows as a difference.
-    const Samples plain = microseconds(bytes, [&] { return pair.copy(bytes); });
-    const Samples direct =
-        microseconds(bytes, [&] { return ours.move(bytes, Policy::direct_required); });
-    const Samples again = microseconds(bytes, [&] { return pair.copy(bytes); });
+  for (const std::uint64_t bytes : sizes) {
+    // In turn, so that a drift of the machine hits both alike; the first round warms up.
+    Samples plain;
+    Samples direct;
+    const std::uint64_t times = repeats_for(bytes);
+    for (int round = 0; round < 5; ++round) {
+      Samples warm;
+      const bool good =
+          add_microseconds(round == 0 ? warm : plain, times, [&] { return pair.copy(bytes); }) &&
+          add_microseconds(round == 0 ? warm : direct, times,
+                           [&] { return ours.move(bytes, Policy::direct_required); });
+      if (!good) break;
+    }
     core::JsonObject row;
     row.emplace_back("bytes", bytes);
     row.emplace_back("plain_us", plain.json());
     row.emplace_back("direct_us", direct.json());
-    row.emplace_back("plain_again_us", again.json());
     row.emplace_back("plain_gb_per_s", rate_of(plain, bytes));
     row.emplace_back("direct_gb_per_s", rate_of(direct, bytes));
     row.emplace_back("direct_of_plain", direct.median() > 0 ? plain.median() / direct.median() : 0);
@@ -180,6 +74,44 @@ core::Json sizes_of(const Pair& pair, SessionPair& ours) {
     rows.emplace_back(std::move(row));
   }
   return rows;
+}
+
+void measure_staging(const Pair& pair, SessionPair& ours, system::Nvml& table, int source,
+                     int target, core::JsonObject& row) {
+  pair.enable(false);
+  const LinkBytes before = link_bytes(table, source, target);
+  Samples silent;
+  Samples staged;
+  Samples warm;
+  (void)add_microseconds(warm, 2, [&] { return pair.copy(large); });
+  (void)add_microseconds(silent, 10, [&] { return pair.copy(large); });
+  const LinkBytes after = link_bytes(table, source, target);
+  (void)add_microseconds(warm, 2, [&] { return ours.move(large, Policy::staged_only); });
+  (void)add_microseconds(staged, 10, [&] { return ours.move(large, Policy::staged_only); });
+  row.emplace_back("driver_without_access_gb_per_s", rate_of(silent, large));
+  row.emplace_back("nvlink_readable", after.sent >= 0 && after.received >= 0);
+  row.emplace_back("nvlink_bytes_of_it", after.sent - before.sent);
+  row.emplace_back("staged_gb_per_s", rate_of(staged, large));
+  row.emplace_back("staged_of_drivers_own_staging",
+                   staged.median() > 0 ? silent.median() / staged.median() : 0);
+}
+
+/// What NVLink carried beside what the receipts say.
+void compare_with_links(SessionPair& ours, system::Nvml& table, int source, int target,
+                        core::JsonObject& row) {
+  const CarriageBytes carried = ours.carried;
+  const LinkBytes before = link_bytes(table, source, target);
+  for (int i = 0; i < 8 && ours.failure.empty(); ++i) {
+    (void)ours.move(large, Policy::direct_required);
+  }
+  const LinkBytes after = link_bytes(table, source, target);
+  const double receipts =
+      static_cast<double>(ours.carried[Carriage::direct] - carried[Carriage::direct]);
+  row.emplace_back("receipts_direct_bytes", receipts);
+  row.emplace_back("nvlink_sent_by_source", after.sent - before.sent);
+  row.emplace_back("nvlink_received_by_target", after.received - before.received);
+  row.emplace_back("nvlink_sent_per_receipt_byte",
+                   receipts > 0 ? (after.sent - before.sent) / receipts : 0);
 }
 
 core::Json measure_pair(const CudaDriver& driver, system::Host& host, system::Nvml& table,
@@ -190,44 +122,28 @@ core::Json measure_pair(const CudaDriver& driver, system::Host& host, system::Nv
   int can = 0;
   (void)driver.can_access_peer(&can, source, target);
   row.emplace_back("driver_says_possible", can == 1);
-  const Pair pair(driver, source, target);
+  const Pair pair(driver, source, target, largest);
   if (!pair.good) return failure = "no memory or stream for the plain calls", row;
-  pair.enable(false);
-  const LinkBytes silent_before = link_bytes(table, source, target);
-  const Samples silent = microseconds(large, [&] { return pair.copy(large); });
-  const LinkBytes silent_after = link_bytes(table, source, target);
-  row.emplace_back("driver_without_access_gb_per_s", rate_of(silent, large));
-  row.emplace_back("nvlink_readable", silent_after.sent >= 0 && silent_after.received >= 0);
-  row.emplace_back("nvlink_bytes_of_it", silent_after.sent - silent_before.sent);
-
-  SessionPair ours(host, source, target);
+  SessionPair ours(host, source, target, largest);
   if (!ours.failure.empty()) return failure = ours.failure, row;
-  const Samples staged = microseconds(large, [&] { return ours.move(large, Policy::staged_only); });
-  row.emplace_back("staged_gb_per_s", rate_of(staged, large));
-  row.emplace_back("staged_of_drivers_own_staging",
-                   staged.median() > 0 ? silent.median() / staged.median() : 0);
+  measure_staging(pair, ours, table, source, target, row);
   if (can != 1) return row;
+  const Result<system::Cuda*> api = host.cuda();
+  if (api.ok()) row.emplace_back("driver_calls", peer_calls(**api, pair));
   pair.enable(true);
   row.emplace_back("sizes", sizes_of(pair, ours));
-  const CarriageBytes carried_before = ours.carried;
-  const LinkBytes before = link_bytes(table, source, target);
-  for (int i = 0; i < 8 && ours.failure.empty(); ++i) {
-    (void)ours.move(large, Policy::direct_required);
-  }
-  const LinkBytes after = link_bytes(table, source, target);
-  const double receipts =
-      static_cast<double>(ours.carried[Carriage::direct] - carried_before[Carriage::direct]);
-  row.emplace_back("receipts_direct_bytes", receipts);
-  row.emplace_back("nvlink_sent_by_source", after.sent - before.sent);
-  row.emplace_back("nvlink_received_by_target", after.received - before.received);
-  row.emplace_back("nvlink_sent_per_receipt_byte",
-                   receipts > 0 ? (after.sent - before.sent) / receipts : 0);
+  compare_with_links(ours, table, source, target, row);
   pair.enable(false);
   failure = ours.failure;
   return row;
 }
 
 }  // namespace
+
+LinkBytes link_bytes(system::Nvml& table, int source, int target) {
+  return {link_field(table, source, nvml::field_nvlink_throughput_data_tx),
+          link_field(table, target, nvml::field_nvlink_throughput_data_rx)};
+}
 
 int peer(const std::vector<std::string>&) {
   const CudaDriver driver;
@@ -247,6 +163,13 @@ int peer(const std::vector<std::string>&) {
   core::JsonObject result;
   result.emplace_back("case", "peer");
   result.emplace_back("pairs", std::move(rows));
+  int can = 0;
+  if (failure.empty() && driver.can_access_peer(&can, 0, 1) == 0 && can == 1) {
+    result.emplace_back("both_directions_at_once", peer_both_ways(driver, *host, failure));
+    if (failure.empty()) {
+      result.emplace_back("two_processes", peer_in_two_processes(driver, 0, 1, failure));
+    }
+  }
   if (!failure.empty()) result.emplace_back("failure", failure);
   const int printed = print(std::move(result));
   return failure.empty() ? printed : failed(failure);

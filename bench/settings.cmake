@@ -6,3 +6,11 @@ target_include_directories(nobounce_gpu_bench PRIVATE "${PROJECT_SOURCE_DIR}" "$
 target_link_libraries(nobounce_gpu_bench PRIVATE nobounce_library nobounce_settings)
 set_target_properties(nobounce_gpu_bench PROPERTIES UNITY_BUILD OFF)
 nobounce_carry(nobounce_gpu_bench)
+
+# C entry points for bench/adopt_torch.py; carried, not installed.
+add_library(nobounce_adopt SHARED EXCLUDE_FROM_ALL "${CMAKE_CURRENT_LIST_DIR}/adopt/entry_points.cpp")
+target_include_directories(nobounce_adopt PRIVATE "${PROJECT_SOURCE_DIR}")
+target_link_libraries(nobounce_adopt PRIVATE nobounce_library nobounce_settings)
+set_target_properties(nobounce_adopt PROPERTIES UNITY_BUILD OFF
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+nobounce_carry(nobounce_adopt)

@@ -103,7 +103,7 @@ Status StreamsState::open() {
 }
 
 Visibility StreamsState::visibility_for(const TransferPlan& plan, std::uint32_t gpu) const {
-  const auto& segments = plan.route.segments;
+  const auto& segments = plan.cut.segments;
   const bool inbound = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
     return by_another_device(segment) && std::holds_alternative<GpuMemory>(segment.target);
   });
@@ -111,14 +111,14 @@ Visibility StreamsState::visibility_for(const TransferPlan& plan, std::uint32_t 
 }
 
 std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32_t gpu) const {
-  if (plan.route.refused) {
+  if (plan.common->route.refused) {
     const Cause cause =
-        plan.route.causes.empty() ? Cause::policy_direct_required : plan.route.causes.front();
+        plan.common->route.causes.empty() ? Cause::policy_direct_required : plan.common->route.causes.front();
     Error error = refusal(cause, std::string(cause_row(cause).sentence));
     error.origin = ErrorOrigin::policy;
     return error;
   }
-  for (const Segment& segment : plan.route.segments) {
+  for (const Segment& segment : plan.cut.segments) {
     const auto from = gpu_of(segment.source);
     const bool inside = from.has_value() && from == gpu_of(segment.target);
     if (inside || segment.expected == Carriage::device_bounced) {
@@ -340,7 +340,7 @@ bool StreamsState::serve(StreamLane& lane) {
     // It cannot be stopped, and its bytes may still come: nobody may use its places.
     Outcome outcome;
     outcome.receipt.requested_bytes = length_bytes(order->transfer->source);
-    outcome.receipt.member = order->transfer->plan.route.member;
+    outcome.receipt.member = order->transfer->plan.common->route.member;
     outcome.receipt.state = TransferState::failed;
     outcome.receipt.issuer = Issuer::stream;
     outcome.receipt.poster = Poster::cpu_proxy;

@@ -22,10 +22,25 @@ struct RegionView {
   AllocationKind kind = AllocationKind::unknown;
 };
 
+/// What a provider found when it was asked anew about the places of a transfer.
+struct Confirmed {
+  std::uint64_t facts = 0;  ///< equal ones: assess would say the same
+  bool pending = false;     ///< the provider asks for the rest while the bytes are under way
+};
+
+/// Whether a provider may ask while bytes are under way already. What then proves wrong is counted
+/// as it is, and named; a policy that forbids it must be asked for before.
+enum class Confirm : std::uint8_t { before, meanwhile };
+
 struct Operation {
   OperationId id = 0;
   Segment segment;
-  std::uint64_t deadline_ns = 0;  ///< host clock; 0: none
+  std::uint64_t deadline_ns = 0;   ///< host clock; 0: none
+  std::uint64_t submitted_ns = 0;  ///< host clock as it was read for the receipt; 0: not read
+  /// Whoever submits polls by itself until the end: nobody has to watch this operation for it.
+  bool attended = false;
+  /// What confirm answered for this segment a moment ago, so that it need not be asked again.
+  std::optional<Confirmed> confirmed;
 };
 
 /// The end of an operation. On failure `bytes` still counts what arrived before it.
@@ -37,6 +52,8 @@ struct Completion {
   std::uint64_t pinned_bytes = 0;  ///< bounce memory used in host DRAM
   std::optional<Error> error;      ///< empty: all of the segment arrived
   Cause cause = Cause::none;  ///< why a bucket other than the expected one was used, or degraded
+  /// Host clock when the provider began the look that found the end; 0: it read no clock.
+  std::uint64_t ended_ns = 0;
 };
 
 class Provider {
@@ -46,6 +63,17 @@ class Provider {
 
   /// Judges a segment from what is known now. No side effects, no I/O that changes anything.
   [[nodiscard]] virtual Assessment assess(const Segment& segment) = 0;
+
+  /// Asks anew, for every transfer, for what assess rests on and others may change meanwhile, and
+  /// gets again what was taken away. Equal facts mean that assess would say the same of segments
+  /// between the same devices and kinds of memory. Empty: only assess can tell. Cheap, and
+  /// allocates nothing.
+  [[nodiscard]] virtual std::optional<Confirmed> confirm(const Segment&, Confirm) {
+    return std::nullopt;
+  }
+
+  /// Another number whenever the provider has learnt something that changes what assess says.
+  [[nodiscard]] virtual std::uint64_t lessons() const { return 0; }
 
   /// Registers memory. Success proves nothing by itself. Attaching twice is counted, detaching
   /// undoes one.
@@ -62,6 +90,10 @@ class Provider {
 
   /// Fills completions that are ready and returns how many. Never blocks.
   [[nodiscard]] virtual std::size_t poll(std::span<Completion> completions) = 0;
+
+  /// For a thread that attends an operation without deadline and holds no lock: blocks until it has
+  /// probably ended. Poll still tells. Returns at once where there is nothing to wait on.
+  virtual void rest(OperationId /*operation*/) {}
 
   /// Asks an operation to stop; its completion still comes, with the bytes that had arrived.
   virtual void cancel(OperationId operation) = 0;

@@ -178,6 +178,10 @@ class ThreadedSoftWorkers final : public SoftWorkers {
   bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override {
     return threads_->wait(ready, deadline_ns);
   }
+  bool wait_closely(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns,
+                    std::uint64_t closely_ns) override {
+    return threads_->wait_closely(ready, deadline_ns, closely_ns);
+  }
   void wait_for_engines(core::FunctionRef<bool()> ready, std::string_view) override {
     (void)threads_->wait(ready, 0);
   }

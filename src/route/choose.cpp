@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace nobounce::route {
@@ -95,23 +96,26 @@ std::optional<Positions> storage_positions(const Place& source, const Place& tar
 
 class Cutter {
  public:
-  Cutter(const RouteRequest& request, const Candidate& chosen, Route& route)
-      : request_(request), chosen_(chosen), route_(route), length_(length_bytes(request.source)) {}
+  Cutter(const Place& source, const Place& target, ProviderKind provider, Carriage carriage)
+      : source_(source),
+        target_(target),
+        provider_(provider),
+        carriage_(carriage),
+        length_(length_bytes(source)) {}
 
-  void cut() {
-    const auto positions = storage_positions(request_.source, request_.target);
-    const std::uint64_t alignment = request_.storage_alignment_bytes;
-    const bool whole = chosen_.provider != ProviderKind::storage ||
-                       chosen_.carriage != Carriage::direct || length_ == 0 || alignment < 2 ||
-                       !positions.has_value();
+  Cut cut(std::uint64_t alignment) {
+    const auto positions = storage_positions(source_, target_);
+    const bool whole = provider_ != ProviderKind::storage || carriage_ != Carriage::direct ||
+                       length_ == 0 || alignment < 2 || !positions.has_value();
     if (whole) {
-      add(0, length_, chosen_.carriage);
+      add(0, length_, carriage_);
     } else if (positions->storage % alignment != positions->device % alignment) {
       add(0, length_, Carriage::device_bounced);
-      add_cause(route_.causes, Cause::storage_unaligned);
+      cut_.unaligned = true;
     } else {
       cut_aligned(positions->storage, alignment);
     }
+    return cut_;
   }
 
  private:
@@ -130,20 +134,20 @@ class Cutter {
   }
 
   void add(std::uint64_t offset, std::uint64_t length, Carriage expected) {
-    Segment segment;
-    segment.offset_bytes = offset;
-    segment.length_bytes = length;
-    segment.source = part_of(request_.source, offset, length);
-    segment.target = part_of(request_.target, offset, length);
-    segment.provider = chosen_.provider;
-    segment.expected = expected;
-    route_.segments.push_back(segment);
+    cut_.segments.push_back(Segment{.offset_bytes = offset,
+                                    .length_bytes = length,
+                                    .source = part_of(source_, offset, length),
+                                    .target = part_of(target_, offset, length),
+                                    .provider = provider_,
+                                    .expected = expected});
   }
 
-  const RouteRequest& request_;
-  const Candidate& chosen_;
-  Route& route_;
+  const Place& source_;
+  const Place& target_;
+  ProviderKind provider_;
+  Carriage carriage_;
   std::uint64_t length_;
+  Cut cut_;
 };
 
 /// Says why the best carriage is not the one taken, most important first. Empty where it is.
@@ -166,9 +170,10 @@ void explain(const RouteRequest& request, const std::vector<Cause>& rejected,
 
 }  // namespace
 
-Route choose_route(const RouteRequest& request) {
+Choice choose(const RouteRequest& request) {
   assert(length_bytes(request.source) == length_bytes(request.target));
-  Route route;
+  Choice choice;
+  Route& route = choice.route;
   route.member = member_of(request.source, request.target);
   route.candidates = request.candidates;
 
@@ -178,6 +183,7 @@ Route choose_route(const RouteRequest& request) {
     const Candidate& candidate = request.candidates[index];
     if (candidate.assessment.usable) {
       chosen = &candidate;
+      choice.chosen = index;
       break;
     }
     for (const Cause cause : refusal_causes(candidate)) rejected.push_back(cause);
@@ -186,12 +192,27 @@ Route choose_route(const RouteRequest& request) {
   explain(request, rejected, chosen, route.causes);
   if (chosen == nullptr) {
     route.refused = true;
-    return route;
+    return choice;
   }
   route.degraded = chosen->degraded;
   route.link = is_direct(chosen->carriage) ? request.direct_link : request.staged_link;
-  Cutter(request, *chosen, route).cut();
-  return route;
+  return choice;
+}
+
+Cut cut(const Place& source, const Place& target, ProviderKind provider, Carriage carriage,
+        std::uint64_t storage_alignment_bytes) {
+  return Cutter(source, target, provider, carriage).cut(storage_alignment_bytes);
+}
+
+Route choose_route(const RouteRequest& request) {
+  Choice choice = choose(request);
+  if (!choice.chosen.has_value()) return std::move(choice.route);
+  const Candidate& chosen = request.candidates[*choice.chosen];
+  const Cut parts = cut(request.source, request.target, chosen.provider, chosen.carriage,
+                        request.storage_alignment_bytes);
+  choice.route.segments.assign(parts.segments.begin(), parts.segments.end());
+  if (parts.unaligned) add_cause(choice.route.causes, Cause::storage_unaligned);
+  return std::move(choice.route);
 }
 
 }  // namespace nobounce::route

@@ -2,11 +2,14 @@
 // same values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <nobounce/place.hpp>
 #include <nobounce/route.hpp>
+#include "core/inline_list.hpp"
 
 namespace nobounce::route {
 
@@ -26,5 +29,20 @@ struct RouteRequest {
 /// segment of the chosen provider. Nothing usable, or nothing the policy admits: `refused`, with
 /// the causes.
 [[nodiscard]] Route choose_route(const RouteRequest& request);
+
+/// The part of a route that all transfers between the same devices and kinds of memory share.
+struct Choice {
+  Route route;                        ///< without segments
+  std::optional<std::size_t> chosen;  ///< of the route's candidates; empty: refused
+};
+[[nodiscard]] Choice choose(const RouteRequest& request);
+
+/// How one transfer is cut. Allocates nothing.
+struct Cut {
+  core::InlineList<Segment, 3> segments;
+  bool unaligned = false;  ///< a cause of its own: storage.unaligned
+};
+[[nodiscard]] Cut cut(const Place& source, const Place& target, ProviderKind provider,
+                      Carriage carriage, std::uint64_t storage_alignment_bytes);
 
 }  // namespace nobounce::route

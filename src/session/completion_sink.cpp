@@ -1,7 +1,6 @@
 // Dispatches completions to the sinks that wait for them.
 #include "session/completion_sink.hpp"
 
-#include <array>
 #include <span>
 
 #include "session/check.hpp"
@@ -38,19 +37,21 @@ void Dispatcher::deliver(const core::Completion& completion) {
 std::size_t Dispatcher::dispatch() {
   const std::scoped_lock lock(mutex_);
   std::size_t delivered = 0;
-  std::array<core::Completion, 16> batch;
-  for (core::Provider* provider : providers_) {
-    for (;;) {
-      const std::size_t count = provider->poll(std::span(batch));
-      for (std::size_t i = 0; i < count; ++i) {
-        deliver(batch[i]);
-        batch[i] = core::Completion{};
-      }
-      delivered += count;
-      if (count < batch.size()) break;
-    }
-  }
+  for (core::Provider* provider : providers_) delivered += dispatch(*provider);
   return delivered;
+}
+
+std::size_t Dispatcher::dispatch(core::Provider& provider) {
+  std::size_t delivered = 0;
+  for (;;) {
+    const std::size_t count = provider.poll(std::span(ready_));
+    for (std::size_t i = 0; i < count; ++i) {
+      deliver(ready_[i]);
+      ready_[i] = core::Completion{};
+    }
+    delivered += count;
+    if (count < ready_.size()) return delivered;
+  }
 }
 
 }  // namespace nobounce::session

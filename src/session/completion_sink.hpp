@@ -1,6 +1,7 @@
 // Who is told when an operation has ended, and the table that finds them by operation id.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -30,6 +31,8 @@ class Dispatcher {
 
   /// Polls every provider once and delivers what is ready. Returns how many were delivered.
   std::size_t dispatch();
+  /// The same for one provider. Under the lock.
+  std::size_t dispatch(core::Provider& provider);
 
   [[nodiscard]] std::size_t outstanding() const { return outstanding_; }
 
@@ -45,6 +48,7 @@ class Dispatcher {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   std::size_t outstanding_ = 0;
+  std::array<core::Completion, 16> ready_;  ///< filled and emptied under the lock
 };
 
 }  // namespace nobounce::session

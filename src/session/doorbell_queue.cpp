@@ -170,8 +170,8 @@ Status DoorbellQueueState::open(const BlockRange& range, const GpuMemory& memory
         reading ? prepare_transfer(session, on_drive, in_gpu, Policy::direct_required)
                 : plan_transfer(session, in_gpu, on_drive, Policy::direct_required);
     if (!plan.ok()) return std::move(plan).error();
-    if (!plan->route.refused) continue;
-    const Cause cause = plan->route.causes.empty() ? Cause::none : plan->route.causes.front();
+    if (!plan->common->route.refused) continue;
+    const Cause cause = plan->common->route.causes.empty() ? Cause::none : plan->common->route.causes.front();
     return Error{.origin = ErrorOrigin::policy,
                  .attempted = "open a doorbell queue between " + place_text(session, drive) +
                               " and " + place_text(session, data),

@@ -29,6 +29,7 @@ std::uint32_t FileTable::add(FileEntry entry) {
 void FileTable::remove(std::uint32_t id) {
   const std::scoped_lock lock(mutex_);
   entries_.erase(id);
+  changes_.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace nobounce::session

@@ -2,6 +2,7 @@
 // id.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,10 +32,13 @@ class FileTable : public system::OpenFiles {
   /// Takes the entry in and gives it its id.
   [[nodiscard]] std::uint32_t add(FileEntry entry);
   void remove(std::uint32_t id);
+  /// Another number whenever an id may stand for another file.
+  [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::unique_ptr<FileEntry>> entries_;
+  std::atomic<std::uint64_t> changes_{0};
 };
 
 }  // namespace nobounce::session

@@ -1,6 +1,7 @@
 // Links of transfers, from where their places lie.
 #include "session/links.hpp"
 
+#include <iterator>
 #include <optional>
 
 namespace nobounce::session {
@@ -10,7 +11,7 @@ DeviceRef host_node(std::uint32_t numa) {
   return {DeviceRef::Kind::host, static_cast<std::uint16_t>(numa)};
 }
 
-/// Where a place's bytes are. Host memory whose node nobody told us counts as node 0.
+/// Where a place's bytes are.
 DeviceRef location(SessionState& state, const Place& place) {
   if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
     return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
@@ -27,13 +28,7 @@ DeviceRef location(SessionState& state, const Place& place) {
   }
   if (const auto* memory = std::get_if<HostMemory>(&place)) {
     const std::scoped_lock lock(state.regions_mutex);
-    const auto after =
-        state.host_regions.upper_bound(reinterpret_cast<std::uint64_t>(memory->address));
-    if (after != state.host_regions.begin()) {
-      const auto& [start, region] = *std::prev(after);
-      if (reinterpret_cast<std::uint64_t>(memory->address) - start < region.length_bytes)
-        return host_node(region.numa);
-    }
+    return host_node(node_of_region(state, *memory));
   }
   return host_node(0);
 }
@@ -72,6 +67,14 @@ bool has_nodes(const SessionState& state) {
 }
 
 }  // namespace
+
+std::uint32_t node_of_region(const SessionState& state, const HostMemory& memory) {
+  const auto address = reinterpret_cast<std::uint64_t>(memory.address);
+  const auto after = state.host_regions.upper_bound(address);
+  if (after == state.host_regions.begin()) return 0;
+  const auto& [start, region] = *std::prev(after);
+  return address - start < region.length_bytes ? region.numa : 0;
+}
 
 Link staged_link(SessionState& state, const Place& source, const Place& target) {
   if (!has_nodes(state)) return Link::none;

@@ -80,6 +80,7 @@ std::optional<Belief> belief_in(SessionState& state, const PairKey& pair) {
 void believe(SessionState& state, const PairKey& pair) {
   const std::scoped_lock lock(state.beliefs_mutex);
   state.beliefs[pair].believed = true;
+  state.beliefs_learnt.fetch_add(1, std::memory_order_release);
 }
 
 Cause disbelieve(SessionState& state, const PairKey& pair, const Error& error, std::string source) {
@@ -96,6 +97,7 @@ Cause disbelieve(SessionState& state, const PairKey& pair, const Error& error, s
                            .needed = "a direct transfer that ends well and arrives intact",
                            .remedy = std::string(cause_row(cause).remedy),
                            .source = std::move(source)};
+  state.beliefs_learnt.fetch_add(1, std::memory_order_release);
   return cause;
 }
 

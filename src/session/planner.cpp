@@ -6,7 +6,6 @@
 
 #include "judge/storage.hpp"
 #include "preconditions/read_facts.hpp"
-#include "route/choose.hpp"
 #include "session/candidates.hpp"
 #include "session/links.hpp"
 #include "session/owned_drive.hpp"
@@ -108,7 +107,107 @@ bool request_remote(SessionState& state, const Place& source, const Place& targe
   return true;
 }
 
+/// The same as check_place and kind_of, without words: empty where something is wrong. Under
+/// regions_mutex.
+std::optional<PlaceFacts> facts_of(SessionState& state, const Place& place, bool is_target) {
+  if (std::holds_alternative<RemoteMemory>(place)) return std::nullopt;  // planned anew
+  PlaceFacts facts{.device = device_of(state, place)};
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
+    if (state.contexts == nullptr) return std::nullopt;
+    const RegionEntry* region = find_region(state, *gpu);
+    if (region == nullptr) return std::nullopt;
+    facts.kind = region->kind;
+    return facts;
+  }
+  if (const auto* host = std::get_if<HostMemory>(&place)) {
+    if (host->address == nullptr) return std::nullopt;
+    facts.node = node_of_region(state, *host);
+    return facts;
+  }
+  const auto* range = std::get_if<FileRange>(&place);
+  if (range == nullptr) return std::nullopt;
+  const FileEntry* file = state.files.entry(range->file);
+  if (file == nullptr || (is_target && !file->writable)) return std::nullopt;
+  if (!is_target && range->offset.value + range->length_bytes > file->length_bytes) {
+    return std::nullopt;
+  }
+  return facts;
+}
+
+/// The provider that would move directly between two kinds of places; null where there is none.
+core::Provider* direct_provider(SessionState& state, const Place& source, const Place& target) {
+  const auto* source_gpu = std::get_if<GpuMemory>(&source);
+  const auto* target_gpu = std::get_if<GpuMemory>(&target);
+  if (source_gpu == nullptr && target_gpu == nullptr) return nullptr;
+  if (source_gpu != nullptr && target_gpu != nullptr) {
+    if (source_gpu->gpu != target_gpu->gpu) return state.providers.peer.get();
+    return state.providers.host.get();
+  }
+  const Place& other = source_gpu != nullptr ? target : source;
+  if (std::holds_alternative<FileRange>(other)) return state.providers.storage.get();
+  return state.providers.host.get();
+}
+
 }  // namespace
+
+std::optional<PlanQuestion> plan_question(SessionState& state, const Place& source,
+                                          const Place& target, Policy policy) {
+  const std::uint64_t length = length_bytes(source);
+  if (length == 0 || length != length_bytes(target)) return std::nullopt;
+  PlanQuestion question;
+  PlanKey& key = question.key;
+  key.policy = policy;
+  {
+    const std::scoped_lock lock(state.regions_mutex);
+    const std::optional<PlaceFacts> from = facts_of(state, source, false);
+    const std::optional<PlaceFacts> to = facts_of(state, target, true);
+    if (!from.has_value() || !to.has_value()) return std::nullopt;
+    key.source = *from;
+    key.target = *to;
+  }
+  if (core::Provider* provider = direct_provider(state, source, target)) {
+    // Where no byte may go another way it is asked before one moves.
+    const core::Confirm when =
+        policy == Policy::direct_preferred ? core::Confirm::meanwhile : core::Confirm::before;
+    const std::optional<core::Confirmed> confirmed = provider->confirm(
+        Segment{.length_bytes = length, .source = source, .target = target}, when);
+    if (!confirmed.has_value()) return std::nullopt;
+    question.confirmed = *confirmed;
+    key.confirmed = confirmed->facts;
+  }
+  return question;
+}
+
+Lessons lessons_of(const SessionState& state) {
+  Lessons lessons{.beliefs = state.beliefs_learnt.load(std::memory_order_acquire),
+                  .files = state.files.changes()};
+  for (const core::Provider* provider :
+       {static_cast<const core::Provider*>(state.providers.storage.get()),
+        static_cast<const core::Provider*>(state.providers.peer.get()),
+        static_cast<const core::Provider*>(state.providers.host.get()),
+        static_cast<const core::Provider*>(state.providers.staged.get())}) {
+    if (provider != nullptr) lessons.providers += provider->lessons();
+  }
+  return lessons;
+}
+
+TransferPlan plan_of(std::shared_ptr<const CommonPlan> common, const Place& source,
+                     const Place& target) {
+  TransferPlan plan;
+  if (!common->route.refused) {
+    plan.cut = route::cut(source, target, common->provider, common->carriage,
+                          route::RouteRequest{}.storage_alignment_bytes);
+  }
+  plan.common = std::move(common);
+  return plan;
+}
+
+Route whole_route(const TransferPlan& plan) {
+  Route route = plan.common->route;
+  route.segments.assign(plan.cut.segments.begin(), plan.cut.segments.end());
+  if (plan.cut.unaligned) route.causes.push_back(Cause::storage_unaligned);
+  return route;
+}
 
 std::string describe_transfer(const SessionState& state, const Place& source, const Place& target) {
   return "move " + std::to_string(length_bytes(source)) + " bytes from " +
@@ -160,10 +259,17 @@ Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, con
   request.candidates.push_back(
       assessed(state, ProviderKind::staged, Carriage::staged, source, target));
   request.staged_link = staged_link(state, source, target);
-  return TransferPlan{.route = route::choose_route(request),
-                      .source = device_of(state, source),
-                      .target = device_of(state, target),
-                      .staged_link = request.staged_link};
+  route::Choice choice = route::choose(request);
+  auto common = std::make_shared<CommonPlan>();
+  if (choice.chosen.has_value()) {
+    common->provider = request.candidates[*choice.chosen].provider;
+    common->carriage = request.candidates[*choice.chosen].carriage;
+  }
+  common->route = std::move(choice.route);
+  common->source = device_of(state, source);
+  common->target = device_of(state, target);
+  common->staged_link = request.staged_link;
+  return plan_of(std::move(common), source, target);
 }
 
 }  // namespace nobounce::session
@@ -174,7 +280,7 @@ Result<Route> Session::plan(const Place& source, const Place& target, Policy pol
   if (state_->forked()) return session::forked_error("plan a transfer");
   Result<session::TransferPlan> plan = session::plan_transfer(*state_, source, target, policy);
   if (!plan.ok()) return std::move(plan).error();
-  return std::move(plan->route);
+  return session::whole_route(*plan);
 }
 
 Result<std::vector<Finding>> Session::check_storage(std::string_view path, std::uint32_t gpu,

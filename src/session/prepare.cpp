@@ -23,7 +23,7 @@ Status map_for_drive(SessionState& state, const TransferPlan& plan, const Place&
   const auto uses_drive = [](const Segment& segment) {
     return segment.provider == ProviderKind::nvme && segment.length_bytes > 0;
   };
-  const std::vector<Segment>& segments = plan.route.segments;
+  const auto& segments = plan.cut.segments;
   if (gpu == nullptr || std::none_of(segments.begin(), segments.end(), uses_drive)) return {};
   core::RegionView view;
   {
@@ -36,18 +36,32 @@ Status map_for_drive(SessionState& state, const TransferPlan& plan, const Place&
   return state.providers.nvme->map(range.drive, view);
 }
 
-}  // namespace
+bool moves_by(const TransferPlan& plan, ProviderKind provider) {
+  return !plan.cut.segments.empty() && plan.common->provider == provider;
+}
 
-Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source, const Place& target,
-                                      Policy policy) {
+void register_memory(SessionState& state, const TransferPlan& plan, const Place& source,
+                     const Place& target) {
+  if (!moves_by(plan, ProviderKind::storage)) return;
+  const Place& memory = std::holds_alternative<GpuMemory>(source) ? source : target;
+  attach_for_storage(state, std::get<GpuMemory>(memory));
+}
+
+/// Whether the plan is the last word on its pair: it needs no probe, or the probe was passed.
+bool is_settled(SessionState& state, const TransferPlan& plan, const Place& source,
+                const Place& target) {
+  if (!moves_by(plan, ProviderKind::storage) && !moves_by(plan, ProviderKind::peer)) return true;
+  const std::optional<PairKey> pair = pair_of(state, source, target);
+  if (!pair.has_value()) return true;
+  const std::optional<Belief> belief = belief_in(state, *pair);
+  return belief.has_value() && belief->believed;
+}
+
+Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const Place& target,
+                               Policy policy) {
   Result<TransferPlan> plan = plan_transfer(state, source, target, policy);
   if (!plan.ok()) return plan;
-  for (const Segment& segment : plan->route.segments) {
-    if (segment.provider != ProviderKind::storage) continue;
-    const Place& memory = std::holds_alternative<GpuMemory>(source) ? source : target;
-    attach_for_storage(state, std::get<GpuMemory>(memory));
-    break;
-  }
+  register_memory(state, *plan, source, target);
   if (Status mapped = map_for_drive(state, *plan, source, target); !mapped.ok()) {
     (void)disbelieve(state, *pair_of(state, source, target), mapped.error(),
                      "the drive's DMA mappings");
@@ -55,6 +69,31 @@ Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source, 
   }
   if (probe_disproves(state, *plan, source, target)) {
     return plan_transfer(state, source, target, policy);
+  }
+  return plan;
+}
+
+}  // namespace
+
+Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source, const Place& target,
+                                      Policy policy) {
+  const Lessons lessons = lessons_of(state);
+  const std::optional<PlanQuestion> asked = plan_question(state, source, target, policy);
+  if (asked.has_value()) {
+    if (std::shared_ptr<const CommonPlan> known = state.plans.find(asked->key, lessons)) {
+      TransferPlan plan = plan_of(std::move(known), source, target);
+      plan.confirmed = asked->confirmed;
+      register_memory(state, plan, source, target);
+      return plan;
+    }
+  }
+  Result<TransferPlan> plan = plan_anew(state, source, target, policy);
+  if (!plan.ok() || !asked.has_value()) return plan;
+  // Kept only if nothing that it rests on changed while it was made.
+  if (!is_settled(state, *plan, source, target) || lessons_of(state) != lessons) return plan;
+  const std::optional<PlanQuestion> again = plan_question(state, source, target, policy);
+  if (again.has_value() && again->key == asked->key) {
+    state.plans.keep(asked->key, lessons, plan->common);
   }
   return plan;
 }

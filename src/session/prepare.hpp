@@ -8,7 +8,8 @@
 
 namespace nobounce::session {
 
-/// Plans, registers memory and probes the pair; plans again if the probe failed.
+/// Plans, registers memory and probes the pair; plans again if the probe failed. A plan that was
+/// made before is used again if all that it rests on reads the same now.
 [[nodiscard]] Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source,
                                                     const Place& target, Policy policy);
 

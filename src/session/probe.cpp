@@ -181,10 +181,11 @@ Status probe_peer(SessionState& state, const GpuMemory& source, const GpuMemory&
   return probed;
 }
 
-bool wants(const Route& route, ProviderKind provider) {
-  return std::any_of(route.segments.begin(), route.segments.end(), [&](const Segment& segment) {
-    return segment.provider == provider && segment.length_bytes > 0;
-  });
+bool wants(const TransferPlan& plan, ProviderKind provider) {
+  return std::any_of(plan.cut.segments.begin(), plan.cut.segments.end(),
+                     [&](const Segment& segment) {
+                       return segment.provider == provider && segment.length_bytes > 0;
+                     });
 }
 
 /// Nothing where there is nothing to probe with, or no room.
@@ -225,10 +226,10 @@ std::optional<Status> probe_gpus(SessionState& state, const GpuMemory& source,
 
 bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place& source,
                      const Place& target) {
-  const bool storage = wants(plan.route, ProviderKind::storage);
+  const bool storage = wants(plan, ProviderKind::storage);
   const std::optional<PairKey> pair = pair_of(state, source, target);
-  const bool drive = wants(plan.route, ProviderKind::nvme);
-  const bool peer = wants(plan.route, ProviderKind::peer);
+  const bool drive = wants(plan, ProviderKind::nvme);
+  const bool peer = wants(plan, ProviderKind::peer);
   if ((!storage && !drive && !peer) || !pair.has_value()) return false;
   const std::scoped_lock probing(state.probe_mutex);
   if (const std::optional<Belief> belief = belief_in(state, *pair)) return !belief->believed;

@@ -69,7 +69,7 @@ void SessionLedger::abandon() {
 }
 
 void SessionLedger::start() {
-  add(page_->running, 1);
+  add(page_->started, 1);
 }
 
 /// What is said of the transfer comes before its end is counted: whoever sees the end sees it all.
@@ -78,7 +78,6 @@ void SessionLedger::enter(const Receipt& receipt, bool staged_unasked) {
   if (receipt.cause_count > 0) {
     set(page_->last_cause, static_cast<std::uint64_t>(receipt.causes[0]));
   }
-  page_->running.fetch_sub(1, std::memory_order_relaxed);
   switch (receipt.state) {
     case TransferState::done:
       end(page_->done);
@@ -111,7 +110,10 @@ LedgerSnapshot snapshot_of(const LedgerPage& page) {
   copy.transfers_refused = ended(page.refused);
   copy.transfers_failed = ended(page.failed);
   copy.transfers_cancelled = ended(page.cancelled);
-  copy.transfers_running = load(page.running);
+  const std::uint64_t all_ended = copy.transfers_done + copy.transfers_refused +
+                                  copy.transfers_failed + copy.transfers_cancelled;
+  // Read after the ends, so that none of them is missing.
+  copy.transfers_running = load(page.started) - all_ended;
   copy.staged_under_preferred = load(page.staged_under_preferred);
   copy.pinned_bytes = load(page.pinned_bytes);
   for (std::size_t member = 0; member < LedgerPage::members; ++member) {

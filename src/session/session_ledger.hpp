@@ -16,7 +16,7 @@ namespace nobounce::session {
 /// The layout in the shared segment. Changing it changes `version`.
 struct LedgerPage {
   static constexpr std::uint64_t magic_value = 0x6e6f626f756e6365;  // "nobounce"
-  static constexpr std::uint64_t version_value = 1;
+  static constexpr std::uint64_t version_value = 2;
   static constexpr std::size_t members = 5;
 
   std::atomic<std::uint64_t> magic;
@@ -28,7 +28,7 @@ struct LedgerPage {
   std::atomic<std::uint64_t> refused;
   std::atomic<std::uint64_t> failed;
   std::atomic<std::uint64_t> cancelled;
-  std::atomic<std::uint64_t> running;
+  std::atomic<std::uint64_t> started;  ///< those that have not ended are running
   std::atomic<std::uint64_t> staged_under_preferred;
   std::atomic<std::uint64_t> pinned_bytes;
   std::atomic<std::uint64_t> last_cause;

@@ -20,6 +20,7 @@
 #include "provider/storage/storage_provider.hpp"
 #include "session/completion_sink.hpp"
 #include "session/file_table.hpp"
+#include "session/plan_cache.hpp"
 #include "session/session_ledger.hpp"
 #include "system/cuda_contexts.hpp"
 #include "system/host.hpp"
@@ -93,6 +94,8 @@ struct SessionState {
   std::mutex probe_mutex;  ///< one probe at a time
   std::mutex beliefs_mutex;
   std::map<PairKey, Belief> beliefs;
+  std::atomic<std::uint64_t> beliefs_learnt{0};
+  PlanCache plans;
   std::map<std::uint32_t, GpuMemory> probe_memory;  ///< one small buffer per GPU, under probe_mutex
 
   std::vector<TransferState_*> running;  ///< not ended; under the dispatcher's lock

@@ -17,9 +17,18 @@
 namespace nobounce::session {
 namespace {
 
-constexpr std::uint64_t piece_bytes =
-    64u << 20;  // progress and cancellation grain; a multiple of any alignment
-constexpr std::size_t pending_max = 16;
+/// Progress and cancellation grain; a multiple of any alignment. Between GPUs pieces are longer,
+/// because each costs as much as a fast link needs for a MiB. Nobody can stop a transfer that a
+/// thread attends without a deadline: it needs pieces only to show how far it is.
+constexpr std::uint64_t piece_bytes = 64u << 20;
+constexpr std::uint64_t peer_piece_bytes = 256u << 20;
+constexpr std::uint64_t attended_piece_bytes = std::uint64_t{4} << 30;
+constexpr std::uint64_t under_way_bytes_most = 1u << 30;
+/// Up to so many bytes a thread waits in the driver, which looks without a pause. Beyond it looks
+/// by itself, for so long without a pause, because a whole core is too much for what takes long.
+constexpr std::uint64_t rest_bytes_most = 1u << 30;
+constexpr std::uint64_t closely_ns = 4'000'000;
+constexpr std::uint64_t after_deadline_ns = 10'000'000;
 
 bool carried_directly(const CarriageBytes& bytes) {
   return bytes[Carriage::direct] + bytes[Carriage::device_bounced] > 0;
@@ -66,16 +75,14 @@ TransferState_::TransferState_(SessionState& on, TransferPlan planned, Place fro
       owner_(told) {
   receipt_.transfer_id = session.next_transfer++;
   receipt_.requested_bytes = length_bytes(source);
-  receipt_.member = plan.route.member;
+  receipt_.member = plan.common->route.member;
   receipt_.policy = policy;
-  receipt_.source = plan.source;
-  receipt_.target = plan.target;
+  receipt_.source = plan.common->source;
+  receipt_.target = plan.common->target;
   receipt_.software_machine = session.host.kind() == HostKind::soft;
-  receipt_.segments = static_cast<std::uint16_t>(plan.route.segments.size());
-  for (const Cause cause : plan.route.causes) receipt_.add_cause(cause);
-  // A piece per segment and one more each time that a segment is longer than a piece, at most.
-  pending_.reserve(std::min<std::size_t>(
-      pending_max, plan.route.segments.size() + receipt_.requested_bytes / piece_bytes));
+  receipt_.segments = static_cast<std::uint16_t>(plan.cut.segments.size());
+  for (const Cause cause : plan.common->route.causes) receipt_.add_cause(cause);
+  if (plan.cut.unaligned) receipt_.add_cause(Cause::storage_unaligned);
   ++session.handles;
   const std::scoped_lock lock(session.dispatcher->mutex());
   session.ledger->start();
@@ -91,7 +98,9 @@ TransferState_::~TransferState_() {
   }
   // Another thread may have seen it done a moment ago and still be on its way out of finish(),
   // which it leaves under this lock.
-  { const std::scoped_lock leaving(session.dispatcher->mutex()); }
+  if (!ended_here_) {
+    const std::scoped_lock leaving(session.dispatcher->mutex());
+  }
   --session.handles;
 }
 
@@ -106,23 +115,32 @@ void TransferState_::begin() {
   receipt_.started_ns = session.host.clock().now_ns();
   if (deadline_ns_ != 0 && receipt_.started_ns >= deadline_ns_ && !cancelled_because_.has_value())
     cancelled_because_ = Cause::session_deadline_passed;
-  if (plan.route.refused || receipt_.requested_bytes == 0 || cancelled_because_.has_value()) {
+  if (plan.common->route.refused || receipt_.requested_bytes == 0 ||
+      cancelled_because_.has_value()) {
     finish();
     return;
   }
   announce();
+  beginning_ = true;
   refill();
+  beginning_ = false;
+}
+
+std::uint64_t TransferState_::piece_bytes_of(ProviderKind provider) const {
+  if (attended_ && deadline_ns_ == 0) return attended_piece_bytes;
+  return provider == ProviderKind::peer ? peer_piece_bytes : piece_bytes;
 }
 
 std::optional<Segment> TransferState_::next_piece() {
-  while (segment_index_ < plan.route.segments.size()) {
-    const Segment& segment = plan.route.segments[segment_index_];
+  while (segment_index_ < plan.cut.segments.size()) {
+    const Segment& segment = plan.cut.segments[segment_index_];
     if (segment_done_bytes_ >= segment.length_bytes) {
       ++segment_index_;
       segment_done_bytes_ = 0;
       continue;
     }
-    const std::uint64_t length = std::min(piece_bytes, segment.length_bytes - segment_done_bytes_);
+    const std::uint64_t length =
+        std::min(piece_bytes_of(segment.provider), segment.length_bytes - segment_done_bytes_);
     Segment piece = segment;
     piece.offset_bytes = segment.offset_bytes + segment_done_bytes_;
     piece.length_bytes = length;
@@ -141,8 +159,12 @@ std::optional<Segment> TransferState_::next_piece() {
 void TransferState_::refill() {
   if (submitting_) return;  // a provider completed inside submit: the outer call goes on
   submitting_ = true;
+  const std::uint64_t longest =
+      plan.cut.segments.empty() ? piece_bytes : piece_bytes_of(plan.cut.segments[0].provider);
+  const std::size_t pieces_most =
+      std::clamp<std::size_t>(under_way_bytes_most / longest, 2, pending_most);
   while (!first_error_.has_value() && !cancelled_because_.has_value() &&
-         pending_.size() < pending_max) {
+         pending_.size() < pieces_most) {
     const std::optional<Segment> piece = next_piece();
     if (!piece.has_value()) break;
     submit(*piece);
@@ -156,7 +178,12 @@ void TransferState_::submit(const Segment& segment) {
   check(provider != nullptr, "a route names a provider that this session does not have");
   const core::OperationId id = session.dispatcher->expect(*this);
   pending_.push_back(Pending{id, segment});
-  const core::Operation operation{.id = id, .segment = segment, .deadline_ns = deadline_ns_};
+  core::Operation operation{.id = id, .segment = segment, .deadline_ns = deadline_ns_};
+  operation.attended = attended_;
+  if (beginning_) {
+    operation.submitted_ns = receipt_.started_ns;
+    operation.confirmed = plan.confirmed;
+  }
   provider->submit(std::span(&operation, 1));
 }
 
@@ -231,6 +258,7 @@ void TransferState_::on_completion(const core::Completion& completion) {
   const Pending pending = *found;
   pending_.erase(found);
   receipt_.pinned_bytes = std::max(receipt_.pinned_bytes, completion.pinned_bytes);
+  ended_ns_ = completion.ended_ns;
   if (completion.error.has_value()) {
     note_failure(pending, completion);
   } else {
@@ -278,8 +306,8 @@ void TransferState_::announce() {
                                                                             : wire::Direction::read,
                   .offset_bytes = remote->address,
                   .length_bytes = receipt_.requested_bytes,
-                  .expected = plan.route.segments.front().expected,
-                  .causes = plan.route.causes});
+                  .expected = plan.cut.segments[0].expected,
+                  .causes = plan.common->route.causes});
 }
 
 void TransferState_::report() {
@@ -316,17 +344,20 @@ void TransferState_::note_changed_source() {
 
 void TransferState_::finish() {
   if (done) return;
-  const Route& route = plan.route;
-  receipt_.elapsed_ns = session.host.clock().now_ns() - receipt_.started_ns;
+  const Route& route = plan.common->route;
+  // Providers read the clock anyway whenever they look.
+  if (ended_ns_ == 0) ended_ns_ = session.host.clock().now_ns();
+  receipt_.elapsed_ns = std::max(ended_ns_, receipt_.started_ns) - receipt_.started_ns;
   const bool direct = carried_directly(receipt_.bytes);
   receipt_.degraded = route.degraded && direct;
   // Bytes that were staged in the end, planned or not, went the worse way: the receipt names that.
   const CarriageBytes& arrived = receipt_.bytes;
   const bool staged = arrived[Carriage::staged] + arrived[Carriage::unattributed] > 0;
-  if (arrived.total() > 0) receipt_.link = staged ? plan.staged_link : route.link;
+  if (arrived.total() > 0) receipt_.link = staged ? plan.common->staged_link : route.link;
   note_changed_source();
-  if (plan.target.kind == DeviceRef::Kind::file) {
-    const FileEntry* file = session.files.entry(plan.target.index);
+  const DeviceRef target_device = plan.common->target;
+  if (target_device.kind == DeviceRef::Kind::file) {
+    const FileEntry* file = session.files.entry(target_device.index);
     if (file != nullptr && file->written_in_place) receipt_.add_cause(Cause::file_written_in_place);
   }
   if (route.refused) {
@@ -377,8 +408,9 @@ void TransferState_::finish() {
 }
 
 void TransferState_::name_written_file() {
-  if (!first_error_.has_value() || plan.target.kind != DeviceRef::Kind::file) return;
-  const FileEntry* file = session.files.entry(plan.target.index);
+  const DeviceRef target_device = plan.common->target;
+  if (!first_error_.has_value() || target_device.kind != DeviceRef::Kind::file) return;
+  const FileEntry* file = session.files.entry(target_device.index);
   if (file == nullptr) return;
   first_error_ = shown_as(*std::move(first_error_), file->temporary_path, file->open.path);
 }
@@ -397,6 +429,58 @@ bool TransferState_::wait(std::uint64_t deadline_ns) {
         return done.load();
       },
       deadline_ns);
+}
+
+void TransferState_::attend() {
+  attended_ = std::all_of(plan.cut.segments.begin(), plan.cut.segments.end(), [](const auto& part) {
+    return part.provider == ProviderKind::peer || part.provider == ProviderKind::host;
+  });
+}
+
+void TransferState_::rest() {
+  core::OperationId waited = 0;
+  core::Provider* provider = nullptr;
+  {
+    const std::scoped_lock lock(session.dispatcher->mutex());
+    if (done || pending_.empty()) return;
+    waited = pending_[0].id;
+    provider = session.providers.of(pending_[0].segment);
+  }
+  provider->rest(waited);
+}
+
+void TransferState_::look() {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  if (done || pending_.empty()) return;
+  // Once these have ended it is the others' turn.
+  (void)session.dispatcher->dispatch(*session.providers.of(pending_[0].segment));
+  ended_here_ = done;
+}
+
+void TransferState_::wait_attended() {
+  if (!attended_) {
+    (void)wait(0);
+    return;
+  }
+  if (deadline_ns_ == 0 && receipt_.requested_bytes <= rest_bytes_most) {
+    rest();
+    look();
+    if (done) return;
+  }
+  system::Workers& workers = session.host.workers();
+  const auto ended = [this] {
+    if (!done) look();
+    return done.load();
+  };
+  if (workers.wait_closely(ended, deadline_ns_, closely_ns)) return;
+  // What is under way gets a while to land, and is given up on when it does not.
+  while (!workers.wait(ended, session.host.clock().now_ns() + after_deadline_ns)) {
+  }
+}
+
+const Route& TransferState_::route() {
+  std::call_once(route_made_, [this] { route_ = whole_route(plan); });
+  return *route_;
 }
 
 bool TransferState_::touches(const Place& place) const {

@@ -3,10 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
-#include <vector>
 
 #include <nobounce/transfer.hpp>
+#include "core/inline_list.hpp"
 #include "session/completion_sink.hpp"
 #include "session/planner.hpp"
 #include "session/session_state.hpp"
@@ -43,10 +44,16 @@ struct TransferState_ : CompletionSink {
   void cancel(Cause why);
   /// Something outside of it makes it fail: its peer is gone. Under the dispatcher's lock.
   void fail(const Error& why);
+  /// For the thread that began it and stays until its end: submits and looks by itself, where
+  /// nobody else has to. To be called before begin; then `wait_attended` instead of `wait`.
+  void attend();
+  void wait_attended();
   /// Dispatches completions until this transfer is done, at most until the deadline (0: none).
   bool wait(std::uint64_t deadline_ns);
   [[nodiscard]] bool touches(const Place& place) const;
   [[nodiscard]] bool uses_peer(std::uint32_t number) const;
+  /// The route with all that it was chosen from; put together when it is first asked for.
+  [[nodiscard]] const Route& route();
 
   SessionState& session;
   TransferPlan plan;
@@ -64,6 +71,12 @@ struct TransferState_ : CompletionSink {
     Segment segment;
   };
 
+  static constexpr std::size_t pending_most = 16;
+
+  void rest();
+  void look();
+  /// How long the next piece may be, and how many may be under way.
+  [[nodiscard]] std::uint64_t piece_bytes_of(ProviderKind provider) const;
   void refill();
   void submit(const Segment& segment);
   [[nodiscard]] std::optional<Segment> next_piece();
@@ -87,10 +100,13 @@ struct TransferState_ : CompletionSink {
   void stop_pending();
 
   std::uint64_t deadline_ns_;
+  std::uint64_t ended_ns_ = 0;  ///< when the last completion was found, as its provider says
   TransferOwner* owner_;
   Receipt receipt_;
   std::optional<Error> first_error_;
-  std::vector<Pending> pending_;
+  core::InlineList<Pending, pending_most> pending_;
+  std::once_flag route_made_;
+  std::optional<Route> route_;
   std::size_t segment_index_ = 0;
   std::uint64_t segment_done_bytes_ = 0;
   std::optional<Cause> cancelled_because_;
@@ -98,6 +114,9 @@ struct TransferState_ : CompletionSink {
   bool staged_unasked_ = false;
   bool announced_ = false;
   bool submitting_ = false;
+  bool beginning_ = false;  ///< what the plan confirmed was confirmed a moment ago
+  bool attended_ = false;
+  bool ended_here_ = false;  ///< found its end in its own look(): nobody else is in finish()
 };
 
 /// Whether two places share a byte; for files, whether they are one.

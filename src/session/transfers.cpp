@@ -1,4 +1,5 @@
 // Session::start, Session::transfer and the Transfer handle.
+#include <mutex>
 #include <utility>
 
 #include "session/prepare.hpp"
@@ -23,11 +24,20 @@ Result<Transfer> Session::start(const Place& source, const Place& target,
 
 Outcome Session::transfer(const Place& source, const Place& target,
                           const TransferOptions& options) {
-  Result<Transfer> started = start(source, target, options);
-  if (!started.ok())
-    return session::never_started(*state_, source, target, options.policy,
-                                  std::move(started).error());
-  return *started->wait();
+  const auto refused = [&](Error error) {
+    return session::never_started(*state_, source, target, options.policy, std::move(error));
+  };
+  if (state_->forked()) return refused(session::forked_error("start a transfer"));
+  const std::uint64_t deadline_ns = session::time_ahead(*state_, options.deadline_ns);
+  Result<TransferPlan> plan = session::prepare_transfer(*state_, source, target, options.policy);
+  if (!plan.ok()) return refused(std::move(plan).error());
+  std::unique_lock once(state_->dispatcher->mutex());  // for all that begins it
+  TransferState_ transfer(*state_, *std::move(plan), source, target, options.policy, deadline_ns);
+  transfer.attend();
+  transfer.begin();
+  once.unlock();
+  transfer.wait_attended();
+  return *std::move(transfer.outcome);
 }
 
 Transfer::Transfer(std::unique_ptr<TransferState_> state) : state_(std::move(state)) {}
@@ -58,7 +68,7 @@ std::uint64_t Transfer::progress_bytes() const {
   return state_->arrived_bytes;
 }
 const Route& Transfer::route() const {
-  return state_->plan.route;
+  return state_->route();
 }
 
 }  // namespace nobounce

@@ -36,12 +36,18 @@ Status Copier::wake_watch() {
 }
 
 void Copier::copy(const core::Operation& operation, const CopyOrder& order) {
+  const std::uint64_t now_ns =
+      operation.submitted_ns != 0 ? operation.submitted_ns : host_.clock().now_ns();
+  if (operation.attended) {
+    copies_.add(operation, order, now_ns);
+    return;
+  }
   // Without somebody to watch it a copy could end unseen, so none is started.
   if (const Status watched = wake_watch(); !watched.ok()) {
     copies_.refuse(operation.id, watched.error());
     return;
   }
-  copies_.add(operation, order, host_.clock().now_ns());
+  copies_.add(operation, order, now_ns);
   (void)wake_watch();  // awake, so that it sees what was added
 }
 
@@ -54,8 +60,7 @@ void Copier::submitted() {
 }
 
 std::size_t Copier::poll(std::span<core::Completion> completions) {
-  (void)copies_.advance(host_.clock().now_ns());
-  return copies_.take(completions);
+  return copies_.poll(host_.clock().now_ns(), completions);
 }
 
 void Copier::cancel(core::OperationId operation) {

@@ -55,6 +55,11 @@ void CopyList::refuse(core::OperationId id, Error error) {
 
 bool CopyList::advance(std::uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
+  advance_all(now_ns);
+  return !completions_.empty();
+}
+
+void CopyList::advance_all(std::uint64_t now_ns) {
   for (std::size_t i = 0; i < jobs_.size();) {
     if (!advance(jobs_[i], now_ns)) {
       ++i;
@@ -63,10 +68,10 @@ bool CopyList::advance(std::uint64_t now_ns) {
     complete(jobs_[i]);
     jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  return !completions_.empty();
 }
 
 bool CopyList::advance(Job& job, std::uint64_t now_ns) {
+  job.looked_ns = now_ns;
   const std::uint64_t deadline_ns = job.operation.deadline_ns;
   const bool late = deadline_ns != 0 && now_ns >= deadline_ns;
   if (job.copy.on != nullptr) {
@@ -96,9 +101,13 @@ bool CopyList::advance(Job& job, std::uint64_t now_ns) {
 
 void CopyList::launch(Job& job, std::uint64_t now_ns) {
   const Segment& segment = job.operation.segment;
-  job.piece_bytes = std::min(segment.length_bytes - job.arrived_bytes, piece_bytes_most);
-  Result<CopyInFlight> copy =
-      streams_.start(job.order.lane, ends_of(segment, job.arrived_bytes), job.piece_bytes);
+  // Nothing can stop what somebody attends without a deadline: it needs no pieces.
+  const bool whole = job.operation.attended && job.operation.deadline_ns == 0;
+  job.piece_bytes = segment.length_bytes - job.arrived_bytes;
+  if (!whole) job.piece_bytes = std::min(job.piece_bytes, piece_bytes_most);
+  CopyEnds ends = ends_of(segment, job.arrived_bytes);
+  ends.by_address = job.order.by_address;
+  Result<CopyInFlight> copy = streams_.start(job.order.lane, ends, job.piece_bytes);
   if (!copy.ok()) {
     job.error = std::move(copy).error();
     job.stopped = true;
@@ -120,21 +129,54 @@ void CopyList::stop(Job& job, Cause cause, const char* detail) {
 void CopyList::complete(Job& job) {
   core::Completion completion;
   completion.id = job.operation.id;
-  completion.bytes[Carriage::direct] = job.arrived_bytes;
+  completion.bytes[job.carriage] = job.arrived_bytes;
+  completion.cause = job.doubt;
   if (job.arrived_bytes > 0) completion.link = job.order.link;
   completion.known = Known::claimed;
+  completion.ended_ns = job.looked_ns;
   if (job.error.has_value()) completion.cause = job.error->cause;
   completion.error = std::move(job.error);
   completions_.push_back(std::move(completion));
 }
 
-std::size_t CopyList::take(std::span<core::Completion> completions) {
+std::size_t CopyList::poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
   const std::lock_guard lock(mutex_);
+  advance_all(now_ns);
   const std::size_t count = std::min(completions.size(), completions_.size());
   const auto end = completions_.begin() + static_cast<std::ptrdiff_t>(count);
   std::move(completions_.begin(), end, completions.begin());
   completions_.erase(completions_.begin(), end);
   return count;
+}
+
+void CopyList::rest(core::OperationId id) {
+  CopyStreams::Rest rest;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Job& job : jobs_) {
+      if (job.operation.id == id && job.copy.on != nullptr)
+        rest = CopyStreams::begin_rest(job.copy);
+    }
+  }
+  if (rest.on == nullptr) return;
+  streams_.wait(rest);
+  const std::lock_guard lock(mutex_);
+  CopyStreams::end_rest(rest);
+}
+
+void CopyList::doubt(core::OperationId id, Carriage carriage, Cause cause) {
+  const std::lock_guard lock(mutex_);
+  for (Job& job : jobs_) {
+    if (job.operation.id != id) continue;
+    job.carriage = carriage;
+    job.doubt = cause;
+  }
+  // Who watches may have seen it land already.
+  for (core::Completion& completion : completions_) {
+    if (completion.id != id) continue;
+    std::swap(completion.bytes[Carriage::direct], completion.bytes[carriage]);
+    if (!completion.error.has_value()) completion.cause = cause;
+  }
 }
 
 void CopyList::cancel(core::OperationId id) {

@@ -18,6 +18,7 @@ namespace nobounce::system {
 struct CopyOrder {
   CopyLane lane;
   Link link = Link::none;          ///< what the bytes travel over
+  bool by_address = false;         ///< as CopyEnds::by_address
   const char* attempted = "copy";  ///< for errors; must outlive the list
 };
 
@@ -31,7 +32,12 @@ class CopyList {
   void refuse(core::OperationId id, Error error);
   /// Looks at what runs and starts what can be started. True if a completion became ready.
   [[nodiscard]] bool advance(std::uint64_t now_ns);
-  [[nodiscard]] std::size_t take(std::span<core::Completion> completions);
+  /// The same, and hands out what is ready.
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns, std::span<core::Completion> completions);
+  /// As Provider::rest.
+  void rest(core::OperationId id);
+  /// The copy that was just added may not have gone directly: what it moves counts as `carriage`.
+  void doubt(core::OperationId id, Carriage carriage, Cause cause);
   void cancel(core::OperationId id);
   void cancel_all();
   [[nodiscard]] bool idle() const;
@@ -44,11 +50,15 @@ class CopyList {
     std::uint64_t arrived_bytes = 0;
     std::uint64_t piece_bytes = 0;  ///< in flight
     std::uint64_t started_ns = 0;   ///< of the piece in flight
+    std::uint64_t looked_ns = 0;    ///< when it was last looked at
     CopyInFlight copy;
     bool stopped = false;
+    Carriage carriage = Carriage::direct;
+    Cause doubt = Cause::none;
     std::optional<Error> error;
   };
 
+  void advance_all(std::uint64_t now_ns);
   [[nodiscard]] bool advance(Job& job, std::uint64_t now_ns);  ///< true: it has ended
   void launch(Job& job, std::uint64_t now_ns);
   static void stop(Job& job, Cause cause, const char* detail);

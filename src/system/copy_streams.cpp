@@ -1,6 +1,7 @@
 // Streams for copies by the GPUs' copy engines.
 #include "system/copy_streams.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace nobounce::system {
@@ -12,7 +13,7 @@ Result<CopyStream*> CopyStreams::find(const CopyLane& lane) {
   for (const auto& stream : streams_) {
     if (!(stream->lane == lane)) continue;
     if (!stream->broken) return stream.get();
-    if (stream->in_flight == 0) reopen = stream.get();
+    if (stream->in_flight == 0 && stream->resting == 0) reopen = stream.get();
   }
   const Result<cuda::CUcontext> context = contexts_.context(lane.gpu);
   if (!context.ok()) return context.error();
@@ -33,6 +34,9 @@ Result<CopyStream*> CopyStreams::find(const CopyLane& lane) {
   reopen->context = *context;
   reopen->peer_context = *peer;
   reopen->stream = stream;
+  reopen->marks.clear();
+  reopen->last = 0;
+  reopen->landed = 0;
   reopen->broken = false;
   return reopen;
 }
@@ -44,6 +48,7 @@ Result<CopyInFlight> CopyStreams::start(const CopyLane& lane, const CopyEnds& en
   CopyStream& on = **found;
   Cuda& cuda = contexts_.table();
   const ContextGuard guard(cuda, on.context);
+  if (on.in_flight > 0) mark_last(on);
   cuda::CUresult code = success;
   switch (lane.kind) {
     case CopyKind::to_gpu:
@@ -57,6 +62,11 @@ Result<CopyInFlight> CopyStreams::start(const CopyLane& lane, const CopyEnds& en
                                     on.stream);
       break;
     case CopyKind::to_peer:
+      if (ends.by_address) {
+        code = cuda.memcpy_dtod_async(ends.gpu_target.value, ends.gpu_source.value, length_bytes,
+                                      on.stream);
+        break;
+      }
       // The driver dies of a peer's context that is gone (seen with driver 580).
       code =
           ContextGuard(cuda, on.peer_context).alive()
@@ -69,44 +79,83 @@ Result<CopyInFlight> CopyStreams::start(const CopyLane& lane, const CopyEnds& en
     on.broken = true;
     return cuda_error(cuda, code, "start a copy by the GPU's copy engine");
   }
-  CopyInFlight copy{&on, nullptr};
   ++on.in_flight;
+  return CopyInFlight{&on, ++on.last};
+}
+
+/// Behind the last copy, before another one follows. Without the mark it lands with its followers.
+void CopyStreams::mark_last(CopyStream& on) {
+  if (!on.marks.empty() && on.marks.back().behind == on.last) return;
+  Cuda& cuda = contexts_.table();
+  cuda::CUevent event = nullptr;
   if (!on.free_events.empty()) {
-    copy.event = on.free_events.back();
+    event = on.free_events.back();
     on.free_events.pop_back();
-  } else if (cuda.event_create(&copy.event, cuda::event_disable_timing) != success) {
-    copy.event = nullptr;
+  } else if (cuda.event_create(&event, cuda::event_disable_timing) != success) {
+    return;
   }
-  // The copy runs from here on, whatever happens to the event: without one the stream is asked.
-  if (copy.event != nullptr && cuda.event_record(copy.event, on.stream) != success) {
-    (void)cuda.event_destroy(copy.event);
-    copy.event = nullptr;
+  if (cuda.event_record(event, on.stream) == success) {
+    on.marks.push_back({on.last, event});
+  } else {
+    (void)cuda.event_destroy(event);
   }
-  return copy;
+}
+
+void CopyStreams::forget_marks(CopyStream& on) {
+  for (const CopyStream::Mark& mark : on.marks) on.free_events.push_back(mark.event);
+  on.marks.clear();
 }
 
 Landing CopyStreams::look(CopyInFlight& copy, std::optional<Error>& error) {
   CopyStream& on = *copy.on;
   Cuda& cuda = contexts_.table();
-  const ContextGuard guard(cuda, on.context);
-  auto code = copy.event != nullptr ? cuda.event_query(copy.event) : cuda.stream_query(on.stream);
-  if (code == cuda::error_not_ready) return Landing::flying;
-  if (code != success) {
-    // One failed question proves nothing about the copy; the stream is asked as well.
-    on.broken = true;
-    code = cuda.stream_query(on.stream);
+  const auto mark = std::find_if(on.marks.begin(), on.marks.end(),
+                                 [&](const auto& each) { return each.behind >= copy.number; });
+  const bool marked = mark != on.marks.end();
+  cuda::CUresult code = success;
+  if (copy.number > on.landed) {
+    const ContextGuard guard(cuda, on.context);
+    code = marked ? cuda.event_query(mark->event) : cuda.stream_query(on.stream);
     if (code == cuda::error_not_ready) return Landing::flying;
+    if (code != success) {
+      // One failed question proves nothing about the copy; the stream is asked once more.
+      on.broken = true;
+      code = cuda.stream_query(on.stream);
+      if (code == cuda::error_not_ready) return Landing::flying;
+    }
   }
   --on.in_flight;
-  if (copy.event != nullptr) on.free_events.push_back(copy.event);
+  if (marked && mark->behind == copy.number) {
+    on.free_events.push_back(mark->event);
+    on.marks.erase(mark);
+  }
+  if (on.in_flight == 0) forget_marks(on);  // of copies that were seen to land before their mark
   copy = {};
   if (code == success) return Landing::landed;
   error = cuda_error(cuda, code, "copy by the GPU's copy engine");
   return Landing::failed;
 }
 
+CopyStreams::Rest CopyStreams::begin_rest(const CopyInFlight& copy) {
+  ++copy.on->resting;
+  return {copy.on, copy.on->last, false};
+}
+
+void CopyStreams::wait(Rest& rest) const {
+  Cuda& cuda = contexts_.table();
+  const ContextGuard guard(cuda, rest.on->context);
+  rest.landed = cuda.stream_synchronize(rest.on->stream) == success;
+}
+
+void CopyStreams::end_rest(const Rest& rest) {
+  --rest.on->resting;
+  // After an error the copies are asked one by one.
+  if (rest.landed) rest.on->landed = std::max(rest.on->landed, rest.last);
+}
+
 void CopyStreams::close(CopyStream& stream, const ContextGuard& guard) {
   Cuda& cuda = contexts_.table();
+  forget_marks(stream);
   if (!guard.alive()) {
     stream.free_events.clear();
     stream.stream = nullptr;
@@ -120,7 +169,7 @@ void CopyStreams::close(CopyStream& stream, const ContextGuard& guard) {
 bool CopyStreams::release() {
   bool all = true;
   for (const auto& stream : streams_) {
-    if (stream->in_flight > 0) {
+    if (stream->in_flight > 0 || stream->resting > 0) {
       all = false;
       continue;
     }

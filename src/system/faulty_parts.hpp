@@ -69,6 +69,10 @@ class FaultyWorkers final : public Workers {
   bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override {
     return inner_.wait(ready, deadline_ns);
   }
+  bool wait_closely(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns,
+                    std::uint64_t closely_ns) override {
+    return inner_.wait_closely(ready, deadline_ns, closely_ns);
+  }
   void give_way() override { inner_.give_way(); }
   void notify() override { inner_.notify(); }
   unsigned concurrency() const override { return inner_.concurrency(); }

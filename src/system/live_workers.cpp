@@ -24,6 +24,7 @@ namespace {
 constexpr std::uint64_t seat_limit = 1024;
 constexpr unsigned seat_bits = 16;  // of a WorkerId; the rest counts how often the seat was taken
 constexpr int spins = 200;
+constexpr int looks_per_reading = 32;  // of the clock, while looking closely
 constexpr std::uint64_t first_sleep_ns = 20'000;
 constexpr std::uint64_t longest_sleep_ns = 1'000'000;
 // An idle worker looks at the clock at least this often: a borrowed clock may run unlike the
@@ -86,10 +87,14 @@ class ThreadedWorkers final : public Workers {
   void wake(WorkerId id) override;
   void stop(WorkerId id) override;
   bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override;
+  bool wait_closely(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns,
+                    std::uint64_t closely_ns) override;
   void notify() override { changed_.raise(); }
   unsigned concurrency() const override;
 
  private:
+  [[nodiscard]] bool sleep_between(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns,
+                                   std::uint64_t longest_ns);
   [[nodiscard]] Seat* seat_of(WorkerId id);
   [[nodiscard]] Seat* free_seat(std::uint64_t& index);
 
@@ -176,6 +181,27 @@ bool ThreadedWorkers::wait(core::FunctionRef<bool()> ready, std::uint64_t deadli
     if (ready()) return true;
     relax();
   }
+  return sleep_between(ready, deadline_ns, longest_sleep_ns);
+}
+
+bool ThreadedWorkers::wait_closely(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns,
+                                   std::uint64_t closely_ns) {
+  std::uint64_t until_ns = 0;
+  for (;;) {
+    for (int look = 0; look < looks_per_reading; ++look) {
+      if (ready()) return true;
+      relax();
+    }
+    const std::uint64_t now_ns = clock_.now_ns();
+    if (until_ns == 0) until_ns = now_ns + closely_ns;
+    if (deadline_ns != 0 && now_ns >= deadline_ns) return ready();
+    if (now_ns >= until_ns) break;
+  }
+  return sleep_between(ready, deadline_ns, first_sleep_ns);
+}
+
+bool ThreadedWorkers::sleep_between(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns,
+                                    std::uint64_t longest_ns) {
   std::uint64_t sleep_ns = first_sleep_ns;
   for (;;) {
     const std::uint32_t observed = changed_.observe();
@@ -188,8 +214,7 @@ bool ThreadedWorkers::wait(core::FunctionRef<bool()> ready, std::uint64_t deadli
     }
     changed_.sleep(observed, rest_ns);
     // Bounded, because a GPU finishes without telling; short again when somebody told.
-    sleep_ns =
-        changed_.observe() != observed ? first_sleep_ns : std::min(sleep_ns * 2, longest_sleep_ns);
+    sleep_ns = changed_.observe() != observed ? first_sleep_ns : std::min(sleep_ns * 2, longest_ns);
   }
 }
 

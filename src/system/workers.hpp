@@ -46,6 +46,13 @@ class Workers {
   /// last `ready()`. A deterministic host steps workers, engines and timers meanwhile. `ready` must
   /// be cheap and must not wait.
   [[nodiscard]] virtual bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) = 0;
+  /// The same for what ends soon and tells nobody: looks without a pause for about `closely_ns`,
+  /// and then at short intervals.
+  [[nodiscard]] virtual bool wait_closely(core::FunctionRef<bool()> ready,
+                                          std::uint64_t deadline_ns, std::uint64_t closely_ns) {
+    (void)closely_ns;
+    return wait(ready, deadline_ns);
+  }
   /// For callers that poll instead of waiting: a host whose workers share the caller's thread steps
   /// one of them. Never blocks.
   virtual void give_way() {}

@@ -15,6 +15,7 @@ int ipc_consumer(const std::vector<std::string>& arguments);
 // In async_scenarios.cpp.
 int stream_ordered(const std::vector<std::string>& arguments);
 int what_waits(const std::vector<std::string>& arguments);
+int buffer_id_after_reset(const std::vector<std::string>& arguments);
 
 namespace {
 
@@ -236,6 +237,7 @@ const std::vector<Scenario>& scenarios() {
                                             {"deadline", deadline},
                                             {"forked", forked},
                                             {"transfer_forever", transfer_forever},
+                                            {"buffer_id_after_reset", buffer_id_after_reset},
                                             {"peer_context_reset", peer_context_reset},
                                             {"ipc_consumer", ipc_consumer},
                                             {"stream_ordered", stream_ordered},

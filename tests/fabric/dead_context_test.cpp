@@ -26,6 +26,15 @@ class DyingCuda : public support::AroundCuda {
     if (dead) return cuda::error_context_is_destroyed;
     return AroundCuda::memcpy_htod_async(target, source, bytes, stream);
   }
+  CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) override {
+    if (dead) return cuda::error_context_is_destroyed;
+    return AroundCuda::ctx_enable_peer_access(peer, flags);
+  }
+  CUresult memcpy_dtod_async(CUdeviceptr target, CUdeviceptr source, std::size_t bytes,
+                             CUstream stream) override {
+    touched += dead ? 1 : 0;
+    return AroundCuda::memcpy_dtod_async(target, source, bytes, stream);
+  }
   CUresult memcpy_peer_async(CUdeviceptr target, CUcontext target_context, CUdeviceptr source,
                              CUcontext source_context, std::size_t bytes,
                              CUstream stream) override {

@@ -58,6 +58,11 @@ class WatchedCuda : public support::AroundCuda {
     return AroundCuda::memcpy_peer_async(target, target_context, source, source_context, bytes,
                                          stream);
   }
+  CUresult memcpy_dtod_async(CUdeviceptr target, CUdeviceptr source, std::size_t bytes,
+                             CUstream stream) override {
+    pieces.push_back(bytes);
+    return AroundCuda::memcpy_dtod_async(target, source, bytes, stream);
+  }
   CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) override {
     if (enable_answer != success) return enable_answer;
     return AroundCuda::ctx_enable_peer_access(peer, flags);

@@ -305,10 +305,17 @@ class ForgetfulCuda : public support::AroundCuda {
                                            system::cuda::CUcontext source_context,
                                            std::size_t bytes,
                                            system::cuda::CUstream stream) override {
-    const std::size_t kept = bytes > 64 * kibibyte ? bytes - 1 : bytes;
-    return AroundCuda::memcpy_peer_async(target, target_context, source, source_context, kept,
-                                         stream);
+    return AroundCuda::memcpy_peer_async(target, target_context, source, source_context,
+                                         kept(bytes), stream);
   }
+  system::cuda::CUresult memcpy_dtod_async(system::cuda::CUdeviceptr target,
+                                           system::cuda::CUdeviceptr source, std::size_t bytes,
+                                           system::cuda::CUstream stream) override {
+    return AroundCuda::memcpy_dtod_async(target, source, kept(bytes), stream);
+  }
+
+ private:
+  static std::size_t kept(std::size_t bytes) { return bytes > 64 * kibibyte ? bytes - 1 : bytes; }
 };
 
 TEST(ProofOfLies, ACopyThatStagesInSilenceIsStagedAndAContradiction) {

@@ -178,6 +178,10 @@ class IdleCuda : public support::AroundCuda {
                                            std::size_t, system::cuda::CUstream) override {
     return system::cuda::success;
   }
+  system::cuda::CUresult memcpy_dtod_async(system::cuda::CUdeviceptr, system::cuda::CUdeviceptr,
+                                           std::size_t, system::cuda::CUstream) override {
+    return system::cuda::success;
+  }
 };
 
 TEST(PeerProbe, FindsAPathThatLosesEverythingInSilence) {

@@ -17,6 +17,10 @@ using system::CopyKind;
 
 constexpr const char* attempted_copy = "copy between host and GPU memory";
 
+/// What confirm says of memory that can be copied: every kind is `pinned`, which is 0.
+constexpr std::uint64_t all_pinned = 0;
+static_assert(static_cast<int>(host::MemoryKind::pinned) == 0);
+
 struct Pair {
   CopyKind kind = CopyKind::to_gpu;
   const GpuMemory* gpu = nullptr;    ///< the one, or the source inside a GPU
@@ -47,11 +51,14 @@ class HostProvider final : public core::Provider {
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::host; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment,
+                                                       core::Confirm when) override;
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView&) override {}
   void submit(std::span<const core::Operation> operations) override;
   [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override;
+  void rest(core::OperationId operation) override { copier_.rest(operation); }
   bool close(std::uint64_t deadline_ns) override;
 
  private:
@@ -90,6 +97,25 @@ Assessment HostProvider::assess(const Segment& segment) {
   return assessment;
 }
 
+std::optional<core::Confirmed> HostProvider::confirm(const Segment& segment, core::Confirm) {
+  const std::optional<Pair> pair = pair_of(segment);
+  if (!pair.has_value()) return std::nullopt;
+  const Result<system::cuda::CUcontext> context = contexts_.context(pair->gpu->gpu);
+  if (!context.ok()) return std::nullopt;
+  system::Cuda& cuda = contexts_.table();
+  const system::ContextGuard guard(cuda, *context);
+  if (guard.status() != system::cuda::success) return std::nullopt;
+  std::uint64_t kinds = all_pinned;
+  for (const Place* place : {&segment.source, &segment.target}) {
+    host::MemoryKind kind = host::MemoryKind::pinned;
+    if (const auto* memory = std::get_if<GpuMemory>(place)) kind = host::kind_of(cuda, *memory);
+    if (const auto* memory = std::get_if<HostMemory>(place)) kind = host::kind_of(cuda, *memory);
+    if (kind == host::MemoryKind::unknown) return std::nullopt;
+    kinds = kinds << 8 | static_cast<std::uint64_t>(kind);
+  }
+  return core::Confirmed{.facts = kinds};
+}
+
 std::optional<Error> HostProvider::why_not(const Segment& segment) {
   Error error{.origin = ErrorOrigin::input, .attempted = attempted_copy};
   if (!pair_of(segment).has_value()) {
@@ -117,9 +143,16 @@ std::optional<Error> HostProvider::why_not(const Segment& segment) {
 
 void HostProvider::submit(std::span<const core::Operation> operations) {
   for (const core::Operation& operation : operations) {
-    if (auto error = why_not(operation.segment)) {
-      copier_.refuse(operation.id, std::move(*error));
-      continue;
+    const std::optional<core::Confirmed> kinds =
+        operation.confirmed.has_value() ? operation.confirmed
+                                        : confirm(operation.segment, core::Confirm::before);
+    const bool fits = length_bytes(operation.segment.source) >= operation.segment.length_bytes &&
+                      length_bytes(operation.segment.target) >= operation.segment.length_bytes;
+    if (!kinds.has_value() || kinds->facts != all_pinned || !fits) {
+      if (auto error = why_not(operation.segment)) {
+        copier_.refuse(operation.id, std::move(*error));
+        continue;
+      }
     }
     const Pair pair = *pair_of(operation.segment);
     copier_.copy(operation,

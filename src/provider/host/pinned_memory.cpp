@@ -15,20 +15,18 @@ using system::cuda::success;
 /// A range may consist of several allocations side by side; more than this many are not followed.
 constexpr int allocations_most = 64;
 
-enum class Kind { pinned, pageable, managed, unknown };
-
 /// Memory that the driver does not know is an invalid value to it; any other refusal tells nothing.
-Kind kind_at(system::Cuda& cuda, CUdeviceptr address) {
+MemoryKind kind_at(system::Cuda& cuda, CUdeviceptr address) {
   unsigned managed = 0;
   unsigned type = 0;
   for (const auto& [attribute, value] : {std::pair{system::cuda::pointer_is_managed, &managed},
                                          std::pair{system::cuda::pointer_memory_type, &type}}) {
     const auto code = cuda.pointer_get_attribute(value, attribute, address);
-    if (code == system::cuda::error_invalid_value) return Kind::pageable;
-    if (code != success) return Kind::unknown;
+    if (code == system::cuda::error_invalid_value) return MemoryKind::pageable;
+    if (code != success) return MemoryKind::unknown;
   }
-  if (managed != 0) return Kind::managed;
-  return type == system::cuda::memory_type_host ? Kind::pinned : Kind::pageable;
+  if (managed != 0) return MemoryKind::managed;
+  return type == system::cuda::memory_type_host ? MemoryKind::pinned : MemoryKind::pageable;
 }
 
 /// Where the driver fails to answer, nothing is met.
@@ -51,20 +49,31 @@ CUdeviceptr end_of_allocation(system::Cuda& cuda, CUdeviceptr address) {
   return start + bytes;
 }
 
-Kind kind_throughout(system::Cuda& cuda, const HostMemory& memory) {
+MemoryKind kind_throughout(system::Cuda& cuda, const HostMemory& memory) {
   auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(memory.address));
   const CUdeviceptr end = address + memory.length_bytes;
   for (int seen = 0; seen < allocations_most && address < end; ++seen) {
-    const Kind kind = kind_at(cuda, address);
-    if (kind != Kind::pinned) return kind;
+    const MemoryKind kind = kind_at(cuda, address);
+    if (kind != MemoryKind::pinned) return kind;
     const CUdeviceptr next = end_of_allocation(cuda, address);
     if (next == 0) return kind_at(cuda, end - 1);  // nothing better: both ends are pinned
     address = next;
   }
-  return address < end ? Kind::pageable : Kind::pinned;
+  return address < end ? MemoryKind::pageable : MemoryKind::pinned;
 }
 
 }  // namespace
+
+MemoryKind kind_of(system::Cuda& cuda, const HostMemory& memory) {
+  return memory.length_bytes == 0 ? MemoryKind::pinned : kind_throughout(cuda, memory);
+}
+
+MemoryKind kind_of(system::Cuda& cuda, const GpuMemory& memory) {
+  // What is not managed is the GPU's own, by whatever name.
+  if (memory.length_bytes == 0) return MemoryKind::pinned;
+  const MemoryKind kind = kind_at(cuda, memory.address.value);
+  return kind == MemoryKind::managed || kind == MemoryKind::unknown ? kind : MemoryKind::pinned;
+}
 
 Finding judge_host_memory(system::Cuda& cuda, const HostMemory& memory) {
   Finding finding{.cause = Cause::memory_kind_pageable,
@@ -74,17 +83,18 @@ Finding judge_host_memory(system::Cuda& cuda, const HostMemory& memory) {
                   .needed = "pinned host memory",
                   .remedy = {},
                   .source = "cuPointerGetAttribute"};
-  if (memory.length_bytes == 0) return finding;
-  const Kind kind = kind_throughout(cuda, memory);
-  if (kind == Kind::pinned) return finding;
-  if (kind == Kind::unknown) {
+  const MemoryKind kind = kind_of(cuda, memory);
+  if (kind == MemoryKind::pinned) return finding;
+  if (kind == MemoryKind::unknown) {
     set_unknown(finding);
     return finding;
   }
   finding.state = FindingState::unmet;
-  finding.cause = kind == Kind::managed ? Cause::memory_kind_managed : Cause::memory_kind_pageable;
-  finding.observed = kind == Kind::managed ? "the range is managed memory"
-                                           : "the driver does not know the whole range as pinned";
+  finding.cause =
+      kind == MemoryKind::managed ? Cause::memory_kind_managed : Cause::memory_kind_pageable;
+  finding.observed = kind == MemoryKind::managed
+                         ? "the range is managed memory"
+                         : "the driver does not know the whole range as pinned";
   finding.remedy = "allocate it with Session::allocate_host, cudaMallocHost or cudaHostRegister";
   return finding;
 }
@@ -97,10 +107,9 @@ Finding judge_gpu_memory(system::Cuda& cuda, const GpuMemory& memory) {
                   .needed = "memory that does not migrate",
                   .remedy = {},
                   .source = "cuPointerGetAttribute"};
-  if (memory.length_bytes == 0) return finding;
-  const Kind kind = kind_at(cuda, memory.address.value);
-  if (kind == Kind::unknown) set_unknown(finding);
-  if (kind == Kind::managed) {
+  const MemoryKind kind = kind_of(cuda, memory);
+  if (kind == MemoryKind::unknown) set_unknown(finding);
+  if (kind == MemoryKind::managed) {
     finding.state = FindingState::unmet;
     finding.observed = "the memory is managed";
     finding.remedy = "use cudaMalloc or Session::allocate";

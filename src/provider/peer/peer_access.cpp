@@ -2,6 +2,7 @@
 #include "provider/peer/peer_access.hpp"
 
 #include <string>
+#include <utility>
 
 namespace nobounce::provider::peer {
 
@@ -22,23 +23,62 @@ Status PeerAccess::enable(std::uint32_t gpu, std::uint32_t owner) {
   const Result<system::cuda::CUcontext> peer = contexts_.context(owner);
   if (!peer.ok()) return peer.error();
   system::Cuda& cuda = contexts_.table();
-  const std::lock_guard lock(mutex_);
   const system::ContextGuard guard(cuda, *own);
   if (guard.status() != success) return system::cuda_error(cuda, guard.status(), attempted);
   const auto code = cuda.ctx_enable_peer_access(*peer, 0);
   if (code == success || code == system::cuda::error_peer_access_already_enabled) {
-    answers_[{gpu, owner}] = {};
+    learn({gpu, owner}, Answer{std::nullopt, *own, *peer});
+    if (code == success) {
+      const std::lock_guard lock(mutex_);
+      answers_[{gpu, owner}].since = ++last_since_;
+    }
     return {};
   }
   Error error = system::cuda_error(cuda, code, attempted, Cause::p2p_peer_access_not_enabled);
   // Any other failure may pass: the next copy tries again, and until then nothing is known.
   if (code == system::cuda::error_peer_access_unsupported ||
       code == system::cuda::error_not_permitted || code == system::cuda::error_not_supported) {
-    answers_[{gpu, owner}] = {error};
+    learn({gpu, owner}, Answer{error, *own, *peer});
   } else {
-    answers_.erase({gpu, owner});
+    learn({gpu, owner}, std::nullopt);
   }
   return error;
+}
+
+void PeerAccess::learn(const Pair& pair, std::optional<Answer> answer) {
+  const std::lock_guard lock(mutex_);
+  const auto known = answers_.find(pair);
+  const bool same = known == answers_.end()
+                        ? !answer.has_value()
+                        : answer.has_value() && known->second.refusal == answer->refusal;
+  if (same) return;
+  if (answer.has_value()) {
+    answers_.insert_or_assign(pair, *std::move(answer));
+  } else {
+    answers_.erase(known);
+  }
+  lessons_.fetch_add(1, std::memory_order_release);
+}
+
+std::optional<PeerAccess::Contexts> PeerAccess::enabled(std::uint32_t source,
+                                                        std::uint32_t target) const {
+  const std::lock_guard lock(mutex_);
+  const auto there = answers_.find({source, target});
+  const auto back = answers_.find({target, source});
+  if (there == answers_.end() || back == answers_.end()) return std::nullopt;
+  if (there->second.refusal.has_value() || back->second.refusal.has_value()) return std::nullopt;
+  return Contexts{there->second.own, there->second.peer, there->second.since};
+}
+
+PeerAccess::Standing PeerAccess::enable_again(std::uint32_t gpu, std::uint32_t owner,
+                                              system::cuda::CUcontext peer) {
+  const auto code = contexts_.table().ctx_enable_peer_access(peer, 0);
+  if (code == system::cuda::error_peer_access_already_enabled) return Standing::kept;
+  if (code != success) return Standing::refused;
+  const std::lock_guard lock(mutex_);
+  const auto known = answers_.find({gpu, owner});
+  if (known != answers_.end()) known->second.since = ++last_since_;
+  return Standing::regained;
 }
 
 Status PeerAccess::enable_both(std::uint32_t source, std::uint32_t target) {

@@ -1,6 +1,7 @@
 // Peer access between the contexts of two GPUs: it cannot be queried, only tried.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -24,18 +25,39 @@ class PeerAccess {
   [[nodiscard]] Status enable(std::uint32_t gpu, std::uint32_t owner);
   /// Both ways, as a copy needs it.
   [[nodiscard]] Status enable_both(std::uint32_t source, std::uint32_t target);
+  /// The contexts of a pair that was enabled both ways; empty before, and where the driver refused.
+  struct Contexts {
+    system::cuda::CUcontext source = nullptr;
+    system::cuda::CUcontext target = nullptr;
+    std::uint64_t since = 0;  ///< another number whenever the source's access was regained
+  };
+  [[nodiscard]] std::optional<Contexts> enabled(std::uint32_t source, std::uint32_t target) const;
+  /// How access that was enabled stood when it was asked for once more.
+  enum class Standing : std::uint8_t { kept, regained, refused };
+  /// Lets `gpu`, whose context is current, reach the `peer` of `owner` once more; enable explains
+  /// why where it does not. What was copied before access was regained may have been staged.
+  [[nodiscard]] Standing enable_again(std::uint32_t gpu, std::uint32_t owner,
+                                      system::cuda::CUcontext peer);
   /// What is known of the pair's access by trying; unknown before.
   [[nodiscard]] Finding finding(std::uint32_t source, std::uint32_t target) const;
+  /// Another number whenever finding may answer otherwise.
+  [[nodiscard]] std::uint64_t lessons() const { return lessons_.load(std::memory_order_acquire); }
 
  private:
   using Pair = std::pair<std::uint32_t, std::uint32_t>;
   struct Answer {
     std::optional<Error> refusal;  ///< empty: enabled
+    system::cuda::CUcontext own = nullptr;
+    system::cuda::CUcontext peer = nullptr;
+    std::uint64_t since = 0;
   };
+  void learn(const Pair& pair, std::optional<Answer> answer);
 
   system::CudaContexts& contexts_;
   mutable std::mutex mutex_;
   std::map<Pair, Answer> answers_;
+  std::uint64_t last_since_ = 0;
+  std::atomic<std::uint64_t> lessons_{0};
 };
 
 }  // namespace nobounce::provider::peer

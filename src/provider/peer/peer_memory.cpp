@@ -15,6 +15,8 @@ namespace {
 
 /// A range may consist of several mappings side by side; more than this many are not followed.
 constexpr int allocations_most = 4096;
+/// What is noted beyond this is noted anew when it is next used.
+constexpr std::size_t notes_most = 1024;
 
 std::string gpu_name(std::uint32_t gpu) {
   return "gpu:" + std::to_string(gpu);
@@ -136,8 +138,11 @@ void PeerMemory::forget(const core::RegionView& region) {
   attached_.erase(found);
   // The address may soon be other memory.
   const std::uint64_t end = memory->address.value + memory->length_bytes;
-  refusals_.erase(refusals_.lower_bound({memory->address.value, 0}),
-                  refusals_.lower_bound({end, 0}));
+  const auto first = refusals_.lower_bound({memory->address.value, 0});
+  const auto last = refusals_.lower_bound({end, 0});
+  if (first == last) return;
+  refusals_.erase(first, last);
+  lessons_.fetch_add(1, std::memory_order_release);
 }
 
 AllocationKind PeerMemory::attached_kind(const GpuMemory& memory) const {
@@ -222,8 +227,7 @@ Status PeerMemory::grant_part(const GpuMemory& memory, std::uint64_t address, st
     error = system::cuda_error(contexts_.table(), code, error.attempted, error.cause);
     error.detail += ", " + detail;
   }
-  const std::lock_guard lock(mutex_);
-  refusals_.insert_or_assign({memory.address.value, gpu}, error);
+  learn_refusal(memory, gpu, error);
   return error;
 }
 
@@ -260,9 +264,84 @@ Status PeerMemory::grant(const GpuMemory& memory, std::uint32_t gpu) {
     if (Status granted = grant_part(memory, address, part_end, gpu); !granted.ok()) return granted;
     address = part_end;
   }
-  const std::lock_guard lock(mutex_);
-  refusals_.erase({memory.address.value, gpu});
+  learn_refusal(memory, gpu, std::nullopt);
   return {};
+}
+
+void PeerMemory::learn_refusal(const GpuMemory& memory, std::uint32_t gpu,
+                               std::optional<Error> refusal) {
+  const std::pair key{memory.address.value, gpu};
+  const std::lock_guard lock(mutex_);
+  const auto known = refusals_.find(key);
+  const bool same = known == refusals_.end() ? !refusal.has_value()
+                                             : refusal.has_value() && known->second == *refusal;
+  if (same) return;
+  if (refusal.has_value()) {
+    refusals_.insert_or_assign(key, *std::move(refusal));
+  } else {
+    refusals_.erase(known);
+  }
+  lessons_.fetch_add(1, std::memory_order_release);
+}
+
+void PeerMemory::note(const GpuMemory& memory, std::uint32_t gpu) {
+  const Result<system::cuda::CUcontext> context = contexts_.context(memory.gpu);
+  if (!context.ok()) return;
+  system::Cuda& cuda = contexts_.table();
+  const system::ContextGuard guard(cuda, *context);
+  const std::optional<Range> range = range_of(cuda, memory.address.value);
+  Noted noted;
+  if (!range.has_value() ||
+      !ask(cuda, system::cuda::pointer_buffer_id, memory.address.value, noted.buffer_id)) {
+    return;
+  }
+  noted.end = range->start + range->bytes;
+  if (memory.length_bytes > noted.end - memory.address.value) return;  // several side by side
+  noted.kind = kind_of(memory, memory.address.value);
+  const std::lock_guard lock(mutex_);
+  if (noted_.size() >= notes_most) noted_.clear();
+  noted_.insert_or_assign({gpu, range->start}, noted);
+}
+
+const PeerMemory::Noted* PeerMemory::noted_for(const GpuMemory& memory, std::uint32_t gpu) const {
+  const std::uint64_t address = memory.address.value;
+  const auto after = noted_.upper_bound({gpu, address});
+  if (after == noted_.begin()) return nullptr;
+  const auto& [key, found] = *std::prev(after);
+  const bool holds = key.first == gpu && address < found.end && memory.length_bytes > 0 &&
+                     memory.length_bytes <= found.end - address;
+  return holds ? &found : nullptr;
+}
+
+bool PeerMemory::still_is(const Noted& noted, const GpuMemory& memory, std::uint32_t gpu) const {
+  const std::uint64_t address = memory.address.value;
+  unsigned long long buffer_id = 0;
+  if (!ask(contexts_.table(), system::cuda::pointer_buffer_id, address, buffer_id) ||
+      buffer_id != noted.buffer_id) {
+    return false;
+  }
+  // What the contexts' access does not cover is taken away in its own way.
+  if (!has_own_access(noted.kind)) return true;
+  return reaches(noted.kind, address, gpu) &&
+         reaches(noted.kind, address + memory.length_bytes - 1, gpu);
+}
+
+std::optional<PeerMemory::Kinds> PeerMemory::confirm(const GpuMemory& source,
+                                                     const GpuMemory& target) const {
+  Noted from;
+  Noted to;
+  {
+    const std::lock_guard lock(mutex_);
+    const Noted* const first = noted_for(source, target.gpu);
+    const Noted* const second = noted_for(target, source.gpu);
+    if (first == nullptr || second == nullptr) return std::nullopt;
+    from = *first;
+    to = *second;
+  }
+  if (!still_is(from, source, target.gpu) || !still_is(to, target, source.gpu)) {
+    return std::nullopt;
+  }
+  return Kinds{from.kind, to.kind};
 }
 
 Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {

@@ -2,9 +2,11 @@
 // beside that of the contexts.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <nobounce/finding.hpp>
@@ -36,6 +38,19 @@ class PeerMemory {
   /// anything.
   [[nodiscard]] Finding finding(const GpuMemory& memory, std::uint32_t gpu) const;
 
+  /// After a grant: `gpu` reaches the allocation, which the driver numbers.
+  void note(const GpuMemory& memory, std::uint32_t gpu);
+  struct Kinds {
+    AllocationKind source = AllocationKind::unknown;
+    AllocationKind target = AllocationKind::unknown;
+  };
+  /// The kinds of memory that was noted, where the driver says that each still is the same
+  /// allocation and within the other GPU's reach; in any current context. Allocates nothing.
+  [[nodiscard]] std::optional<Kinds> confirm(const GpuMemory& source,
+                                             const GpuMemory& target) const;
+  /// Another number whenever finding may answer otherwise for something learnt here.
+  [[nodiscard]] std::uint64_t lessons() const { return lessons_.load(std::memory_order_acquire); }
+
  private:
   struct Attached {
     std::uint64_t length_bytes = 0;
@@ -43,6 +58,17 @@ class PeerMemory {
     int count = 0;
   };
 
+  /// An allocation, or one mapping of several.
+  struct Noted {
+    std::uint64_t end = 0;
+    unsigned long long buffer_id = 0;
+    AllocationKind kind = AllocationKind::unknown;
+  };
+
+  /// What was noted of all of the memory, or null. Under the lock.
+  [[nodiscard]] const Noted* noted_for(const GpuMemory& memory, std::uint32_t gpu) const;
+  [[nodiscard]] bool still_is(const Noted& noted, const GpuMemory& memory, std::uint32_t gpu) const;
+  void learn_refusal(const GpuMemory& memory, std::uint32_t gpu, std::optional<Error> refusal);
   [[nodiscard]] AllocationKind attached_kind(const GpuMemory& memory) const;
   [[nodiscard]] AllocationKind kind_of(const GpuMemory& memory, std::uint64_t address) const;
   [[nodiscard]] bool reaches(AllocationKind kind, std::uint64_t address, std::uint32_t gpu) const;
@@ -56,6 +82,8 @@ class PeerMemory {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Attached> attached_;                         ///< by address
   std::map<std::pair<std::uint64_t, std::uint32_t>, Error> refusals_;  ///< by address and GPU
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Noted> noted_;     ///< by GPU and start
+  std::atomic<std::uint64_t> lessons_{0};
 };
 
 }  // namespace nobounce::provider::peer

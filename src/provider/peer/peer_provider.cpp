@@ -1,6 +1,8 @@
 // The peer provider: copies between two GPUs, and mappings of one's memory for the other.
 #include "provider/peer/peer_provider.hpp"
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,16 +34,30 @@ DeviceRef gpu_ref(std::uint32_t gpu) {
   return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
 }
 
+/// Kinds of a source and a target as one number.
+constexpr std::uint64_t both_kinds(AllocationKind source, AllocationKind target) {
+  return static_cast<std::uint64_t>(source) << 8 | static_cast<std::uint64_t>(target);
+}
+/// Up to so many bytes a copy takes about as long as asking for access.
+constexpr std::uint64_t meanwhile_bytes_most = 256u << 10;
+constexpr std::uint64_t both_plain = both_kinds(AllocationKind::device, AllocationKind::device);
+
 class CopyingPeerProvider final : public PeerProvider {
  public:
   CopyingPeerProvider(system::Host& host, system::CudaContexts& contexts, const Machine& machine)
-      : machine_(machine),
+      : contexts_(contexts),
+        machine_(machine),
         access_(contexts),
         memory_(contexts),
         copier_(host, contexts, "peer-copies") {}
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::peer; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment,
+                                                       core::Confirm when) override;
+  [[nodiscard]] std::uint64_t lessons() const override {
+    return access_.lessons() + memory_.lessons();
+  }
   [[nodiscard]] Status attach(const core::RegionView& region) override {
     memory_.remember(region);
     return {};
@@ -52,6 +68,7 @@ class CopyingPeerProvider final : public PeerProvider {
     return copier_.poll(completions);
   }
   void cancel(core::OperationId operation) override { copier_.cancel(operation); }
+  void rest(core::OperationId operation) override { copier_.rest(operation); }
   bool close(std::uint64_t deadline_ns) override { return copier_.close(deadline_ns); }
 
   [[nodiscard]] Status open(const GpuMemory& source, const GpuMemory& target) override;
@@ -59,13 +76,19 @@ class CopyingPeerProvider final : public PeerProvider {
                                               std::uint32_t gpu) override;
 
  private:
+  void ask_meanwhile(const core::Operation& operation, std::uint64_t since);
   [[nodiscard]] std::optional<Error> why_not(const Segment& segment);
   [[nodiscard]] bool on_machine(std::uint32_t gpu) const { return gpu < machine_.gpus.size(); }
+  /// Does not change while a session lives; found out once.
+  [[nodiscard]] Link link_between(std::uint32_t source, std::uint32_t target);
 
+  system::CudaContexts& contexts_;
   const Machine& machine_;
   peer::PeerAccess access_;
   peer::PeerMemory memory_;
   system::Copier copier_;
+  std::mutex links_mutex_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Link> links_;
 };
 
 Assessment CopyingPeerProvider::assess(const Segment& segment) {
@@ -101,7 +124,81 @@ Status CopyingPeerProvider::open(const GpuMemory& source, const GpuMemory& targe
   if (!source_imported) {
     if (Status granted = memory_.grant(source, target.gpu); !granted.ok()) return granted;
   }
-  return target_imported ? Status{} : memory_.grant(target, source.gpu);
+  if (!target_imported) {
+    if (Status granted = memory_.grant(target, source.gpu); !granted.ok()) return granted;
+  }
+  memory_.note(source, target.gpu);
+  memory_.note(target, source.gpu);
+  return {};
+}
+
+std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segment,
+                                                            core::Confirm when) {
+  const std::optional<Pair> pair = pair_of(segment);
+  if (!pair.has_value()) return std::nullopt;
+  const GpuMemory& source = *pair->source;
+  const GpuMemory& target = *pair->target;
+  const std::optional<peer::PeerAccess::Contexts> contexts =
+      access_.enabled(source.gpu, target.gpu);
+  if (!contexts.has_value()) return std::nullopt;
+  const system::ContextGuard guard(contexts_.table(), contexts->source);
+  if (guard.status() != system::cuda::success) return std::nullopt;
+  const std::optional<peer::PeerMemory::Kinds> kinds = memory_.confirm(source, target);
+  if (!kinds.has_value()) return std::nullopt;
+  const std::uint64_t both = both_kinds(kinds->source, kinds->target);
+  if (when == core::Confirm::meanwhile && both == both_plain &&
+      segment.length_bytes <= meanwhile_bytes_most) {
+    return core::Confirmed{.facts = both, .pending = true};
+  }
+  // The copy is the source's own work: that it reaches the target is enough for the bytes to go
+  // directly (measured, and what the software machine does).
+  if (access_.enable_again(source.gpu, target.gpu, contexts->target) ==
+      peer::PeerAccess::Standing::refused) {
+    return std::nullopt;
+  }
+  return core::Confirmed{.facts = both};
+}
+
+/// The copy is on its way. If access had been taken away before, the driver may have staged it, and
+/// says nothing: then the bytes count as what they are.
+void CopyingPeerProvider::ask_meanwhile(const core::Operation& operation, std::uint64_t since) {
+  using Standing = peer::PeerAccess::Standing;
+  const Pair pair = *pair_of(operation.segment);
+  const std::optional<peer::PeerAccess::Contexts> contexts =
+      access_.enabled(pair.source->gpu, pair.target->gpu);
+  Standing there = Standing::refused;
+  if (contexts.has_value()) {
+    const system::ContextGuard guard(contexts_.table(), contexts->source);
+    if (guard.status() == system::cuda::success)
+      there = access_.enable_again(pair.source->gpu, pair.target->gpu, contexts->target);
+  }
+  // Another thread may have regained it a moment ago, and this copy was before that.
+  if (there == Standing::kept) {
+    const auto after = access_.enabled(pair.source->gpu, pair.target->gpu);
+    if (after.has_value() && after->since == since) return;
+  }
+  Standing back = Standing::refused;
+  if (contexts.has_value()) {
+    const system::ContextGuard guard(contexts_.table(), contexts->target);
+    if (guard.status() == system::cuda::success)
+      back = access_.enable_again(pair.target->gpu, pair.source->gpu, contexts->source);
+  }
+  // Where the target still reached the source its GPU may have fetched them: nobody can tell.
+  const bool both_were_off = there == Standing::regained && back == Standing::regained;
+  copier_.doubt(operation.id, both_were_off ? Carriage::staged : Carriage::unattributed,
+                Cause::p2p_peer_access_not_enabled);
+  if (there == Standing::refused) {
+    (void)access_.enable_both(pair.source->gpu, pair.target->gpu);  // so that the next plan knows
+  }
+}
+
+Link CopyingPeerProvider::link_between(std::uint32_t source, std::uint32_t target) {
+  const std::lock_guard lock(links_mutex_);
+  const auto known = links_.find({source, target});
+  if (known != links_.end()) return known->second;
+  const Link link = path_between(machine_, gpu_ref(source), gpu_ref(target)).link;
+  links_.emplace(std::pair{source, target}, link);
+  return link;
 }
 
 std::optional<Error> CopyingPeerProvider::why_not(const Segment& segment) {
@@ -125,17 +222,29 @@ std::optional<Error> CopyingPeerProvider::why_not(const Segment& segment) {
 
 void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
   for (const core::Operation& operation : operations) {
-    if (auto error = why_not(operation.segment)) {
-      copier_.refuse(operation.id, std::move(*error));
-      continue;
+    // A piece of a long transfer may start long after the transfer did.
+    const std::optional<core::Confirmed> kinds =
+        operation.confirmed.has_value() ? operation.confirmed
+                                        : confirm(operation.segment, core::Confirm::before);
+    const bool pending = kinds.has_value() && kinds->pending;
+    const bool fits = length_bytes(operation.segment.source) >= operation.segment.length_bytes &&
+                      length_bytes(operation.segment.target) >= operation.segment.length_bytes;
+    if (!kinds.has_value() || !fits) {
+      if (auto error = why_not(operation.segment)) {
+        copier_.refuse(operation.id, std::move(*error));
+        continue;
+      }
     }
     const Pair pair = *pair_of(operation.segment);
     const std::uint32_t source = pair.source->gpu;
     const std::uint32_t target = pair.target->gpu;
+    const auto access = pending ? access_.enabled(source, target) : std::nullopt;
     copier_.copy(operation,
                  {.lane = {.gpu = source, .kind = system::CopyKind::to_peer, .peer = target},
-                  .link = path_between(machine_, gpu_ref(source), gpu_ref(target)).link,
+                  .link = link_between(source, target),
+                  .by_address = kinds.has_value() && kinds->facts == both_plain,
                   .attempted = attempted_copy});
+    if (pending) ask_meanwhile(operation, access.has_value() ? access->since : 0);
   }
   copier_.submitted();
 }

@@ -27,7 +27,9 @@ Reader::Reader(const ReaderShare& share, unsigned number)
       number_(number),
       ring_(share.host, share.contexts, share.budget, share.slot_bytes, share.slots_per_reader,
             share.rotate_slots),
-      lanes_(share.host, share.contexts) {}
+      nodes_(share.host, share.contexts) {
+  if (share.contexts != nullptr) streams_.emplace(*share.contexts);
+}
 
 system::Step Reader::step() {
   const std::uint64_t now_ns = share_.host.clock().now_ns();
@@ -37,7 +39,7 @@ system::Step Reader::step() {
   bool flying = false;
   bool lost = false;
   for (const Slot& slot : ring_.slots()) {
-    if (slot.copy.lane == nullptr) continue;
+    if (slot.copy.on == nullptr) continue;
     (slot.state == SlotState::lost ? lost : flying) = true;
   }
   if (claim_one(flying, now_ns) || progress) return system::Step::busy();
@@ -49,17 +51,17 @@ system::Step Reader::step() {
 bool Reader::look_at_copies(std::uint64_t now_ns) {
   bool progress = false;
   for (Slot& slot : ring_.slots()) {
-    if (slot.copy.lane == nullptr) continue;
+    if (slot.copy.on == nullptr) continue;
     std::optional<Error> error;
-    const Landing landing = lanes_.look(slot.copy, error);
-    if (landing == Landing::flying) {
+    const system::Landing landing = streams_->look(slot.copy, error);
+    if (landing == system::Landing::flying) {
       progress = give_up_on(slot, now_ns) || progress;
       continue;
     }
     progress = true;
     if (slot.state == SlotState::lost) {
       slot.state = SlotState::free;  // its job ended long ago
-    } else if (landing == Landing::failed) {
+    } else if (landing == system::Landing::failed) {
       fail(slot, std::move(*error));
     } else {
       land(slot);
@@ -72,8 +74,8 @@ bool Reader::give_up_on(Slot& slot, std::uint64_t now_ns) {
   if (slot.state == SlotState::lost) return false;
   const std::uint64_t deadline_ns = slot.piece.job->operation.deadline_ns;
   if (deadline_ns == 0 || now_ns < deadline_ns) return false;
-  if (now_ns < std::max(deadline_ns, slot.copy.started_ns) + landing_grace_ns) return false;
-  slot.copy.lane->broken = true;
+  if (now_ns < std::max(deadline_ns, slot.copy_started_ns) + landing_grace_ns) return false;
+  slot.copy.on->broken = true;
   completed(
       share_.queue.finish(slot.piece, 0,
                           Error{.origin = ErrorOrigin::session,
@@ -97,7 +99,7 @@ bool Reader::start_drains() {
 
 bool Reader::drain_one() {
   for (Slot& slot : ring_.slots()) {
-    if (slot.state != SlotState::draining || slot.copy.lane != nullptr) continue;
+    if (slot.state != SlotState::draining || slot.copy.on != nullptr) continue;
     const Segment& segment = slot.piece.job->operation.segment;
     if (const auto* host = std::get_if<HostMemory>(&segment.target)) {
       share_.host.memory().copy(host->address + slot.piece.offset_bytes, slot.data(),
@@ -118,7 +120,7 @@ bool Reader::drain_one() {
 
 bool Reader::fill_one() {
   for (Slot& slot : ring_.slots()) {
-    if (slot.state != SlotState::filling || slot.copy.lane != nullptr) continue;
+    if (slot.state != SlotState::filling || slot.copy.on != nullptr) continue;
     const Segment& segment = slot.piece.job->operation.segment;
     if (const auto* host = std::get_if<HostMemory>(&segment.source)) {
       share_.host.memory().copy(slot.data(), host->address + slot.piece.offset_bytes,
@@ -168,7 +170,7 @@ SlotNeed Reader::need_of(const Piece& piece) {
   if (gpu == nullptr) return {};
   const std::uint64_t left = piece.job->length_bytes() - piece.offset_bytes;
   return {.pinned = true,
-          .numa = lanes_.numa_of(gpu->gpu),
+          .numa = nodes_.numa_of(gpu->gpu),
           .gpu = gpu->gpu,
           .worth_moving = left / share_.slot_bytes > 64};
 }
@@ -177,17 +179,20 @@ void Reader::begin_fill(Slot& slot) {
   slot.state = SlotState::filling;
   const Segment& segment = slot.piece.job->operation.segment;
   if (const GpuMemory* gpu = gpu_end(segment.source)) {
-    Result<Lane*> lane = lanes_.find(gpu->gpu, Direction::to_host);
-    if (!lane.ok()) return fail(slot, std::move(lane).error());
-    Result<CopyInFlight> copy = lanes_.copy_to_host(
-        **lane, slot.data(), gpu->address.plus(slot.piece.offset_bytes), slot.piece.length_bytes);
-    if (!copy.ok()) return fail(slot, std::move(copy).error());
-    slot.copy = *copy;
+    copy(slot, {.gpu = gpu->gpu, .kind = system::CopyKind::to_host},
+         {.host = slot.data(), .gpu_source = gpu->address.plus(slot.piece.offset_bytes)});
   } else if (const auto* file = std::get_if<FileRange>(&segment.source)) {
     slot.read_direct =
         prefers_direct_read(share_.host.storage(), *slot.piece.job->source_file,
                             file->offset.plus(slot.piece.offset_bytes), slot.piece.length_bytes);
   }
+}
+
+void Reader::copy(Slot& slot, const system::CopyLane& lane, const system::CopyEnds& ends) {
+  Result<system::CopyInFlight> started = streams_->start(lane, ends, slot.piece.length_bytes);
+  if (!started.ok()) return fail(slot, std::move(started).error());
+  slot.copy = *started;
+  slot.copy_started_ns = share_.host.clock().now_ns();
 }
 
 void Reader::filled(Slot& slot) {
@@ -199,12 +204,8 @@ void Reader::begin_drain(Slot& slot) {
   slot.state = SlotState::draining;
   const Job& job = *slot.piece.job;
   if (const GpuMemory* gpu = gpu_end(job.operation.segment.target)) {
-    Result<Lane*> lane = lanes_.find(gpu->gpu, Direction::to_gpu);
-    if (!lane.ok()) return fail(slot, std::move(lane).error());
-    Result<CopyInFlight> copy = lanes_.copy_to_gpu(
-        **lane, gpu->address.plus(slot.piece.offset_bytes), slot.data(), slot.piece.length_bytes);
-    if (!copy.ok()) return fail(slot, std::move(copy).error());
-    slot.copy = *copy;
+    copy(slot, {.gpu = gpu->gpu, .kind = system::CopyKind::to_gpu},
+         {.host = slot.data(), .gpu_target = gpu->address.plus(slot.piece.offset_bytes)});
   } else if (job.target_file != nullptr) {
     slot.write_direct = prefers_direct_write(*job.target_file, slot.piece.length_bytes);
   }
@@ -236,10 +237,10 @@ bool Reader::release() {
   // Copies that ended meanwhile make their slots free.
   for (Slot& slot : ring_.slots()) {
     std::optional<Error> error;
-    if (slot.copy.lane != nullptr) (void)lanes_.look(slot.copy, error);
+    if (slot.copy.on != nullptr) (void)streams_->look(slot.copy, error);
   }
   const bool slots = ring_.release();
-  return lanes_.release() && slots;
+  return (!streams_.has_value() || streams_->release()) && slots;
 }
 
 }  // namespace nobounce::provider::staged

@@ -5,9 +5,10 @@
 #include <optional>
 
 #include "provider/staged/file_steps.hpp"
-#include "provider/staged/gpu_lanes.hpp"
+#include "provider/staged/gpu_nodes.hpp"
 #include "provider/staged/job_queue.hpp"
 #include "provider/staged/slot_ring.hpp"
+#include "system/copy_streams.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::provider::staged {
@@ -38,6 +39,7 @@ class Reader final : public system::Worker {
   [[nodiscard]] bool fill_one();
   [[nodiscard]] bool claim_one(bool anything_in_flight, std::uint64_t now_ns);
   void begin_fill(Slot& slot);
+  void copy(Slot& slot, const system::CopyLane& lane, const system::CopyEnds& ends);
   void begin_drain(Slot& slot);
   void filled(Slot& slot);
   void land(Slot& slot);
@@ -50,7 +52,8 @@ class Reader final : public system::Worker {
   ReaderShare share_;
   unsigned number_;
   SlotRing ring_;
-  GpuLanes lanes_;
+  GpuNodes nodes_;
+  std::optional<system::CopyStreams> streams_;  ///< empty without GPU
 };
 
 }  // namespace nobounce::provider::staged

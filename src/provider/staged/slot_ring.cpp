@@ -109,7 +109,7 @@ bool SlotRing::release() {
   bool all = true;
   for (Slot& slot : slots_) {
     if (slot.buffer.address == nullptr) continue;
-    if (slot.copy.lane != nullptr) {
+    if (slot.copy.on != nullptr) {
       all = false;  // the GPU may still read or write it: it stays allocated for the life of the
                     // process
       continue;

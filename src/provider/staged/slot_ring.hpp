@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <nobounce/result.hpp>
-#include "provider/staged/gpu_lanes.hpp"
 #include "provider/staged/job.hpp"
+#include "system/copy_streams.hpp"
 #include "system/cuda_contexts.hpp"
 #include "system/host.hpp"
 
@@ -30,8 +30,9 @@ struct Slot {
   bool read_direct = false;  ///< O_DIRECT for whole pages
   bool write_direct = false;
   std::optional<Error>
-      short_source;   ///< the source ended early: what is there is drained, then this is the error
-  CopyInFlight copy;  ///< lane is null when no asynchronous copy runs
+      short_source;  ///< the source ended early: what is there is drained, then this is the error
+  system::CopyInFlight copy;  ///< `on` is null when no asynchronous copy runs
+  std::uint64_t copy_started_ns = 0;
   std::uint64_t taken = 0;  ///< when it was last taken, counted in takes of its ring
 
   [[nodiscard]] std::byte* data() const { return buffer.address + skew_bytes; }

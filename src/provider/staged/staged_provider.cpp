@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory_resource>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -66,6 +67,10 @@ class StagedProvider final : public core::Provider {
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::staged; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
+  /// Nothing that it looks at changes while a file is open and a session lives.
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment&, core::Confirm) override {
+    return core::Confirmed{};
+  }
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView&) override {}
   void submit(std::span<const core::Operation> operations) override;
@@ -90,6 +95,7 @@ class StagedProvider final : public core::Provider {
   const system::OpenFiles& files_;
   const StagedOptions options_;
   const Shape shape_;
+  std::pmr::synchronized_pool_resource job_memory_;  ///< ended jobs leave their memory to new ones
   staged::JobQueue queue_;
   staged::BounceBudget budget_;
   std::mutex readers_mutex_;      ///< of the growth of readers_; held while one is started
@@ -170,7 +176,7 @@ void StagedProvider::submit(std::span<const core::Operation> operations) {
       ready = true;
       continue;
     }
-    auto job = std::make_shared<Job>();
+    auto job = std::allocate_shared<Job>(std::pmr::polymorphic_allocator<Job>(&job_memory_));
     job->operation = operation;
     if (const auto* file = std::get_if<FileRange>(&operation.segment.source)) {
       job->source_file = files_.find(file->file);
@@ -227,8 +233,11 @@ void StagedProvider::start_readers(std::uint64_t wanted) {
 }
 
 std::size_t StagedProvider::poll(std::span<core::Completion> completions) {
-  (void)queue_.expire(host_.clock().now_ns());
-  return queue_.take(completions);
+  const std::uint64_t now_ns = host_.clock().now_ns();
+  (void)queue_.expire(now_ns);
+  const std::size_t count = queue_.take(completions);
+  for (core::Completion& completion : completions.first(count)) completion.ended_ns = now_ns;
+  return count;
 }
 
 void StagedProvider::cancel(core::OperationId operation) {

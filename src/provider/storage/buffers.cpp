@@ -127,6 +127,12 @@ std::optional<Error> Buffers::refusal(const GpuMemory& memory) const {
   return held->second.refusal;
 }
 
+bool Buffers::is_refused(const GpuMemory& memory) const {
+  const std::lock_guard lock(mutex_);
+  const auto* held = holder(memory);
+  return held != nullptr && held->second.refusal.has_value();
+}
+
 void Buffers::release() {
   const std::lock_guard lock(mutex_);
   for (const auto& [base, registration] : registrations_) undo(base, registration);

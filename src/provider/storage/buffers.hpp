@@ -34,6 +34,7 @@ class Buffers {
   [[nodiscard]] BufferView find(const GpuMemory& memory) const;
   /// Why the memory is not registered, if it was tried.
   [[nodiscard]] std::optional<Error> refusal(const GpuMemory& memory) const;
+  [[nodiscard]] bool is_refused(const GpuMemory& memory) const;
   void release();
 
  private:

@@ -75,6 +75,13 @@ std::optional<Status> CufileDriver::opened() const {
   return opened_->ok() ? Status{} : Status{opened_->error()};
 }
 
+unsigned CufileDriver::standing() const {
+  const std::lock_guard lock(mutex_);
+  const unsigned opened = !opened_.has_value() ? 0u : opened_->ok() ? 1u : 2u;
+  const bool vanished = module_was_there_ && !host_.files().exists(module_directory);
+  return opened | (configuration_ours_.value.value_or(true) ? 4u : 0u) | (vanished ? 8u : 0u);
+}
+
 core::Fact CufileDriver::configuration_ours() const {
   const std::lock_guard lock(mutex_);
   return configuration_ours_;

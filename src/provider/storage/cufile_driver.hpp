@@ -31,6 +31,8 @@ class CufileDriver {
   [[nodiscard]] core::Fact configuration_ours() const;
   /// The module's /proc directory was there when the driver was opened and is gone now.
   [[nodiscard]] bool module_vanished() const;
+  /// All three as one number, for comparison; the module is looked for anew.
+  [[nodiscard]] unsigned standing() const;
   /// A reading of the statistics; empty where they cannot be read. Only after open().
   [[nodiscard]] std::optional<PathCounters> read_counters(bool writing) const;
   void close();

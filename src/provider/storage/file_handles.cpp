@@ -46,6 +46,12 @@ std::optional<Status> FileHandles::known(std::uint32_t file) const {
   return at->second.ok() ? Status{} : Status{at->second.error()};
 }
 
+unsigned FileHandles::standing(std::uint32_t file) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = handles_.find(file);
+  return at == handles_.end() ? 0u : at->second.ok() ? 1u : 2u;
+}
+
 void FileHandles::undo(const Result<CUfileHandle_t>& handle) {
   if (!handle.ok()) return;
   const Result<system::Cufile*> cufile = driver_.open();

@@ -22,6 +22,8 @@ class FileHandles {
   [[nodiscard]] Result<system::cufile::CUfileHandle_t> find(const system::OpenFile& file);
   /// The answer of find() if it was ever asked for this file.
   [[nodiscard]] std::optional<Status> known(std::uint32_t file) const;
+  /// The same as a number, for comparison: never asked, accepted, refused.
+  [[nodiscard]] unsigned standing(std::uint32_t file) const;
   void forget(std::uint32_t file);
   void release();
 

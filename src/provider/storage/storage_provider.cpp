@@ -74,6 +74,8 @@ class StorageProvider final : public core::Provider,
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::storage; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment,
+                                                       core::Confirm when) override;
   [[nodiscard]] Status attach(const core::RegionView& region) override;
   void detach(const core::RegionView& region) override;
   void forget_file(std::uint32_t file) override { handles_.forget(file); }
@@ -191,6 +193,14 @@ Assessment StorageProvider::assess(const Segment& segment) {
   return assessment;
 }
 
+std::optional<core::Confirmed> StorageProvider::confirm(const Segment& segment, core::Confirm) {
+  const std::optional<Pair> pair = pair_of(segment);
+  // A refusal is one buffer's own: only assess tells it.
+  if (!pair.has_value() || buffers_.is_refused(pair->memory)) return std::nullopt;
+  const std::uint64_t file = handles_.standing(pair->range.file);
+  return core::Confirmed{.facts = std::uint64_t{driver_.standing()} << 8 | file};
+}
+
 Status StorageProvider::attach(const core::RegionView& region) {
   if (const auto* memory = std::get_if<GpuMemory>(&region.place))
     buffers_.attach(*memory, region.kind);
@@ -258,8 +268,11 @@ void StorageProvider::start_workers(std::uint64_t wanted) {
 }
 
 std::size_t StorageProvider::poll(std::span<core::Completion> completions) {
-  ring(queue_.expire(host_.clock().now_ns()));
-  return queue_.take(completions);
+  const std::uint64_t now_ns = host_.clock().now_ns();
+  ring(queue_.expire(now_ns));
+  const std::size_t count = queue_.take(completions);
+  for (core::Completion& completion : completions.first(count)) completion.ended_ns = now_ns;
+  return count;
 }
 
 bool StorageProvider::close(std::uint64_t deadline_ns) {

@@ -169,6 +169,25 @@ TEST_F(LiveWorkers, WaitEndsAtItsDeadline) {
   EXPECT_GE(clock_->now_ns(), deadline_ns);
 }
 
+TEST_F(LiveWorkers, WaitCloselyEndsAtItsDeadlineInEitherPhase) {
+  for (const std::uint64_t closely_ns : {std::uint64_t{0}, second_ns}) {
+    const std::uint64_t deadline_ns = clock_->now_ns() + second_ns / 100;
+    EXPECT_FALSE(workers_->wait_closely([] { return false; }, deadline_ns, closely_ns));
+    EXPECT_GE(clock_->now_ns(), deadline_ns);
+    EXPECT_TRUE(workers_->wait_closely([] { return true; }, deadline_ns, closely_ns));
+  }
+}
+
+TEST_F(LiveWorkers, WaitCloselySeesWhatNobodyTells) {
+  for (const std::uint64_t closely_ns : {std::uint64_t{0}, 60 * second_ns}) {
+    std::atomic<bool> happened{false};
+    std::thread other([&] { happened = true; });
+    EXPECT_TRUE(workers_->wait_closely([&] { return happened.load(); },
+                                       clock_->now_ns() + 60 * second_ns, closely_ns));
+    other.join();
+  }
+}
+
 TEST_F(LiveWorkers, WaitersSeeWhatHappensWithAndWithoutNotice) {
   for (const bool notify : {true, false}) {
     std::atomic<bool> ready{false};

@@ -1,0 +1,120 @@
+// A pair whose source another process exported (CUDA IPC): one process owns it, the other copies.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "bench/measure.hpp"
+#include "bench/peer.hpp"
+#include "bench/peer_session.hpp"
+#include "support/temporary_directory.hpp"
+#include "system/live_host.hpp"
+
+namespace nobounce::bench {
+
+namespace {
+
+constexpr std::uint64_t bytes = 1u << 30;
+constexpr std::uint64_t sizes[] = {4096, 64u << 20, bytes};
+
+int repeats_for(std::uint64_t length) {
+  return length > (1u << 20) ? 10 : 500;
+}
+
+template <typename Move>
+bool time_into(Samples& samples, int times, Move&& move) {
+  for (int i = 0; i < times; ++i) {
+    const double begin = seconds_now();
+    if (!move()) return false;
+    samples.add((seconds_now() - begin) * 1e6);
+  }
+  return true;
+}
+
+}  // namespace
+
+core::Json peer_in_two_processes(const test::CudaDriver& driver, int source, int target,
+                                 std::string& failure) {
+  const test::Primary primary(driver, source);
+  test::Pointer memory = 0;
+  test::IpcMemory handle{};
+  if (driver.allocate(&memory, bytes) != 0 || driver.ipc_handle(&handle, memory) != 0) {
+    return failure = "the memory cannot be exported", core::Json();
+  }
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("handle");
+  std::ofstream(path, std::ios::binary).write(handle.bytes, sizeof handle.bytes);
+  const std::string command = "/proc/self/exe peer-import " + path + " " + std::to_string(source) +
+                              " " + std::to_string(target);
+  // The shell of popen is not this program: its own name for itself will not do.
+  char self[4096] = {};
+  std::string told;
+  std::ifstream("/proc/self/cmdline", std::ios::binary).getline(self, sizeof self, '\0');
+  FILE* other =
+      ::popen((std::string(self) + command.substr(std::strlen("/proc/self/exe"))).c_str(), "r");
+  if (other == nullptr) return failure = "the other process did not start", core::Json();
+  char piece[4096];
+  while (std::fgets(piece, sizeof piece, other) != nullptr) told += piece;
+  const int code = ::pclose(other);
+  (void)driver.free(memory);
+  auto result = core::parse_json(told, "peer-import");
+  if (code != 0 || !result.ok()) return failure = "the other process failed", core::Json();
+  return *result;
+}
+
+/// HANDLE_FILE SOURCE TARGET: opens the memory in a context of its own GPU, and copies it to
+/// another.
+int peer_import(const std::vector<std::string>& words) {
+  if (words.size() < 4) return failed("peer-import HANDLE_FILE SOURCE TARGET");
+  const test::CudaDriver driver;
+  const int source = std::stoi(words[2]);
+  const int target = std::stoi(words[3]);
+  if (driver.gpus() <= std::max(source, target)) return failed("no such GPU");
+  test::IpcMemory handle{};
+  std::ifstream(words[1], std::ios::binary).read(handle.bytes, sizeof handle.bytes);
+  Pair pair(driver, source, target, bytes);
+  const test::Pointer own = pair.memory[0];
+  {
+    const Pair::Current current(pair, 0);
+    if (const int code = driver.ipc_open(&pair.memory[0], handle, 1); code != 0) {
+      return failed("cuIpcOpenMemHandle: " + std::to_string(code));
+    }
+  }
+  pair.enable(true);
+  const auto host = system::make_live_host();
+  core::JsonArray rows;
+  std::string failure;
+  {
+    SessionPair ours(*host, DevicePointer{pair.memory[0]}, target, bytes);
+    failure = ours.failure;
+    for (const std::uint64_t length : sizes) {
+      if (!failure.empty()) break;
+      Samples plain;
+      Samples direct;
+      const int times = repeats_for(length);
+      for (int round = 0; round < 4 && failure.empty(); ++round) {
+        Samples warm;
+        const bool good =
+            time_into(round == 0 ? warm : plain, times, [&] { return pair.copy(length); }) &&
+            time_into(round == 0 ? warm : direct, times,
+                      [&] { return ours.move(length, Policy::direct_required); });
+        if (!good) failure = ours.failure.empty() ? "the plain copy failed" : ours.failure;
+      }
+      core::JsonObject row;
+      row.emplace_back("bytes", length);
+      row.emplace_back("plain_us", plain.json());
+      row.emplace_back("direct_us", direct.json());
+      row.emplace_back("direct_of_plain",
+                       direct.median() > 0 ? plain.median() / direct.median() : 0);
+      rows.emplace_back(std::move(row));
+    }
+  }
+  {
+    const Pair::Current current(pair, 0);
+    (void)driver.ipc_close(pair.memory[0]);
+    pair.memory[0] = own;
+  }
+  if (!failure.empty()) return failed(failure);
+  return std::puts(core::dump_json(core::Json(std::move(rows))).c_str()) < 0 ? 1 : 0;
+}
+
+}  // namespace nobounce::bench
