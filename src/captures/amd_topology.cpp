@@ -79,10 +79,10 @@ class AmdTopologyParser : public Parser {
     std::string label(words.front());
     if (address_length(label) == label.size()) {
       const core::Json* addresses = fact(facts(), "addresses");
-      if (addresses == nullptr) return false;
+      if (addresses == nullptr || addresses->as_object() == nullptr) return false;
       std::string found;
       for (const auto& [gpu, address] : *addresses->as_object()) {
-        if (*address.as_text() == label) found = gpu;
+        if (address.as_text() != nullptr && *address.as_text() == label) found = gpu;
       }
       label = found;
     }
