@@ -45,8 +45,8 @@ struct GenerateTexts {
 void add_global_options(CLI::App& app, Arguments& arguments, RawTexts& raw) {
   app.set_help_flag("-h,--help", "print this help");
   app.add_option("--machine", arguments.machine.machine,
-                 "the machine to work on: live, or a software machine by its name (soft:NAME) or "
-                 "description (soft:PATH)")
+                 "the machine to work on: live, a recording (recorded:PATH), or a software machine "
+                 "by its name (soft:NAME) or its description or recording (soft:PATH)")
       ->type_name("MACHINE")
       ->default_str("live");
   app.add_option("--set", arguments.machine.settings,
@@ -81,10 +81,44 @@ CLI::App* add_check(CLI::App& app, CheckArguments& check) {
                    "gpu:0,nic:mlx5_0")
       ->type_name("A,B")
       ->allow_extra_args(false);
+  command
+      ->add_option("--member", check.members, "judge this member only: p2p, rdma, storage or async")
+      ->type_name("MEMBER")
+      ->allow_extra_args(false);
   command->add_flag("--all", check.all,
                     "show what is met, too, and every pair of GPUs, and of a GPU and an adapter");
   command->add_flag("--async", check.async,
                     "also judge transfers that a stream or a kernel orders");
+  return command;
+}
+
+CLI::App* add_topo(CLI::App& app, TopoArguments& topo) {
+  CLI::App* command = add_command(app, "topo");
+  command->add_option("--svg", topo.svg, "draw the machine into this file as well")
+      ->type_name("FILE");
+  return command;
+}
+
+CLI::App* add_record(CLI::App& app, RecordArguments& record) {
+  CLI::App* command = add_command(app, "record");
+  command->add_option("-o,--output", record.output, "write the recording to this file")
+      ->type_name("FILE");
+  command->add_option("--name", record.name, "what the recording calls the machine")
+      ->type_name("NAME");
+  command->add_flag("--list", record.list, "only list what would be taken, and write nothing");
+  return command;
+}
+
+CLI::App* add_diff(CLI::App& app, DiffArguments& diff) {
+  CLI::App* command = add_command(app, "diff");
+  command
+      ->add_option("A", diff.before,
+                   "a recording, live, or soft:NAME: the good one, or the earlier")
+      ->required()
+      ->type_name("RECORDING");
+  command->add_option("B", diff.after, "what is held against it")
+      ->required()
+      ->type_name("RECORDING");
   return command;
 }
 
@@ -260,17 +294,22 @@ struct Parser {
     app.fallthrough();
     app.require_subcommand(0, 1);
     add_global_options(app, arguments, raw);
-    topo_command = add_command(app, "topo");
+    topo_command = add_topo(app, topo);
     check_command = add_check(app, check);
     copy_command = add_copy(app, copy, raw);
     prove_command = add_prove(app, prove, raw);
     serve_command = add_serve(app, serve, raw);
     stat_command = add_stat(app, stat, raw);
     explain_command = add_explain(app, explain);
+    record_command = add_record(app, record);
+    diff_command = add_diff(app, diff);
     generate_command = add_generate(app, generate);
   }
 
   Arguments arguments;
+  TopoArguments topo;
+  RecordArguments record;
+  DiffArguments diff;
   CheckArguments check;
   CopyArguments copy;
   ProveArguments prove;
@@ -287,6 +326,8 @@ struct Parser {
   const CLI::App* serve_command;
   const CLI::App* stat_command;
   const CLI::App* explain_command;
+  const CLI::App* record_command;
+  const CLI::App* diff_command;
   const CLI::App* generate_command;
 };
 
@@ -532,7 +573,11 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
   if (raw.version) {
     arguments.command = VersionArguments{};
   } else if (parser.topo_command->parsed()) {
-    arguments.command = TopoArguments{};
+    arguments.command = std::move(parser.topo);
+  } else if (parser.record_command->parsed()) {
+    arguments.command = std::move(parser.record);
+  } else if (parser.diff_command->parsed()) {
+    arguments.command = std::move(parser.diff);
   } else if (parser.check_command->parsed()) {
     arguments.command = std::move(parser.check);
   } else if (parser.copy_command->parsed()) {

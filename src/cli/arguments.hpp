@@ -21,14 +21,17 @@ struct MachineSelection {
   bool deterministic = false;
 };
 
-struct TopoArguments {};
+struct TopoArguments {
+  std::string svg;  ///< a file to draw the machine into
+};
 
 struct CheckArguments {
   std::vector<std::string> paths;
   std::vector<std::string> gpus;
-  std::vector<std::string> pairs;  ///< `gpu:0,gpu:1`, `drive:nvme0n1,gpu:0`
-  bool all = false;                ///< findings that are met, too
-  bool async = false;              ///< what streams and kernels may order, too
+  std::vector<std::string> pairs;    ///< `gpu:0,gpu:1`, `drive:nvme0n1,gpu:0`, `nic:mlx5_0,gpu:0`
+  std::vector<std::string> members;  ///< p2p, rdma, storage, async; empty: all
+  bool all = false;                  ///< findings that are met, too
+  bool async = false;                ///< what streams and kernels may order, too
 };
 
 /// How to get along with another process.
@@ -90,6 +93,17 @@ struct ExplainArguments {
   bool list = false;
 };
 
+struct RecordArguments {
+  std::string output;  ///< empty: the standard output
+  std::string name;    ///< what the recording is called; empty: machine
+  bool list = false;
+};
+
+struct DiffArguments {
+  std::string before;  ///< a recording's file, live, or a software machine
+  std::string after;
+};
+
 struct VersionArguments {};
 
 struct Arguments {
@@ -97,7 +111,7 @@ struct Arguments {
   bool json = false;
   bool no_color = false;
   std::variant<VersionArguments, TopoArguments, CheckArguments, CopyArguments, ProveArguments,
-               ServeArguments, StatArguments, ExplainArguments>
+               ServeArguments, StatArguments, ExplainArguments, RecordArguments, DiffArguments>
       command;
 };
 

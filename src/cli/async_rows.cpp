@@ -118,9 +118,10 @@ class KernelRun final : public proof::OrderedRun {
 
 }  // namespace
 
-std::vector<report::CheckRow> async_check_rows(Session& session, system::Host& host,
+std::vector<report::CheckRow> async_check_rows(const Machine& machine, system::Host& host,
                                                std::uint32_t gpu) {
-  const core::AsyncFacts facts = facts_of(session, host, gpu);
+  const core::AsyncFacts facts =
+      preconditions::read_async_facts(host, machine, gpu, host.cuda().ok());
   const std::string name = "gpu:" + std::to_string(gpu);
   // Whoever orders, a CPU thread tells the devices: better than nothing, and no direct path.
   return {async_row("stream", name, judge::judge_stream_order(facts), {Cause::async_cpu_proxy}),

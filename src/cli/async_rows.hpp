@@ -14,8 +14,8 @@
 namespace nobounce::cli {
 
 /// For a stream and for a kernel of that GPU.
-[[nodiscard]] std::vector<report::CheckRow> async_check_rows(Session& session, system::Host& host,
-                                                             std::uint32_t gpu);
+[[nodiscard]] std::vector<report::CheckRow> async_check_rows(const Machine& machine,
+                                                             system::Host& host, std::uint32_t gpu);
 
 /// The same bytes ordered by a stream, and by a kernel through a CPU proxy. `subject`: a storage
 /// row that reads.

@@ -68,8 +68,10 @@ CommandDescription check() {
           .details =
               "Rows: every GPU with every mount on a drive, reads and writes; each GPU with its "
               "best partner, and one pair of GPUs per level of distance; each GPU with its nearest "
-              "network adapters. What is unmet comes with what was observed and how to mend it. "
-              "Nothing is moved or changed.\n\n"
+              "network adapters. What is unmet comes with what was "
+              "observed and how to mend it. Notes follow on what concerns the whole machine: the "
+              "configuration of libcufile that is in force and what in it stages, what a library "
+              "sees otherwise, and what could not be read. Nothing is moved or changed.\n\n"
               "A capability proves nothing: prove shows how bytes really travel.",
           .positionals = {},
           .options = {},
@@ -161,6 +163,46 @@ CommandDescription serve() {
                         "on a software machine, to one client"}}};
 }
 
+CommandDescription record() {
+  return {
+      .name = "record",
+      .synopsis = "record [-o FILE] [OPTIONS]",
+      .summary = "write down this machine, without names, addresses and serial numbers",
+      .details =
+          "One JSON file that a person can read before sending it: the files that check and topo "
+          "read, what the driver answered, settings, versions and counters. Host and user names, "
+          "IP and MAC addresses, GUIDs, serial numbers and UUIDs are replaced, the same by the "
+          "same. It works without root, and says less then.\n\n"
+          "--machine recorded:FILE judges it elsewhere; --machine soft:FILE is a software machine "
+          "like it.",
+      .positionals = {},
+      .options = {},
+      .exits = {{"0", "written"}, {"1", "error"}, {"2", "the command line is wrong"}},
+      .examples = {{"nobounce record -o node.json", "this machine"},
+                   {"nobounce record --list", "what would be taken"},
+                   {"nobounce check --machine recorded:node.json", "judge it, anywhere"},
+                   {"nobounce prove --machine soft:node.json", "prove on its software twin"}}};
+}
+
+CommandDescription diff() {
+  return {
+      .name = "diff",
+      .synopsis = "diff A B [OPTIONS]",
+      .summary = "say what differs between two machines, or two times, worst first",
+      .details =
+          "A and B are recordings, live, or software machines (soft:NAME). First come pairs that "
+          "travel otherwise, then preconditions that differ, then what may explain a difference "
+          "in speed, then the rest.",
+      .positionals = {},
+      .options = {},
+      .exits = {{"0", "nothing differs that can matter to how bytes travel"},
+                {"1", "error"},
+                {"2", "the command line is wrong"},
+                {"3", "something differs that can matter"}},
+      .examples = {{"nobounce diff good.json bad.json", "a good node and a bad one"},
+                   {"nobounce diff yesterday.json live", "what changed since"}}};
+}
+
 CommandDescription stat() {
   return {.name = "stat",
           .synopsis = "stat [PID] [OPTIONS]",
@@ -207,8 +249,8 @@ CommandDescription explain() {
 }  // namespace
 
 std::span<const CommandDescription> command_texts() {
-  static const std::vector<CommandDescription> texts = {program(), topo(),  check(), copy(),
-                                                        prove(),   serve(), stat(),  explain()};
+  static const std::vector<CommandDescription> texts = {
+      program(), topo(), check(), copy(), prove(), serve(), stat(), explain(), record(), diff()};
   return texts;
 }
 

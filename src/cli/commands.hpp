@@ -22,6 +22,10 @@ struct CommandContext {
 [[nodiscard]] int run_serve(CommandContext& context, const ServeArguments& arguments);
 [[nodiscard]] int run_stat(CommandContext& context, const StatArguments& arguments);
 
+[[nodiscard]] int run_record(CommandContext& context, const RecordArguments& arguments);
+/// Opens its machines itself.
+[[nodiscard]] int run_diff(Console& console, const DiffArguments& arguments, system::Host& live);
+
 /// These need no machine; `explain` reads files of the live one.
 [[nodiscard]] int run_version(Console& console);
 [[nodiscard]] int run_explain(Console& console, system::Host& live,

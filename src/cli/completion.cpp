@@ -25,6 +25,8 @@ ValueCompletion completion_of(const std::string& value) {
   if (value == "PLACE") return {.words = {"gpu:0", "gpu:1", "host"}, .files = true};
   if (value == "ACCESS") return {.words = {"read", "write"}};
   if (value == "HOST:PORT") return {.words = {"127.0.0.1:0", "[::1]:0"}};
+  if (value == "MEMBER") return {.words = {"p2p", "rdma", "storage", "async"}};
+  if (value == "RECORDING") return {.words = {"live"}, .files = true};
   if (value == "GPU") return {.words = {"0", "1"}};
   if (value == "PATH" || value == "FILE") return {.words = {}, .files = true};
   if (value == "DIR") return {.words = {}, .directories = true};

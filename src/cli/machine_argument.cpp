@@ -10,14 +10,16 @@
 
 #include <nobounce/software_machine.hpp>
 #include "core/machine_json.hpp"
+#include "recording/recorded_host.hpp"
+#include "topology/read_machine.hpp"
 
 namespace nobounce::cli {
 
 namespace {
 
 constexpr const char* machine_remedy =
-    "--machine live, --machine soft:NAME or --machine soft:PATH (a path holds a / or ends in "
-    ".json)";
+    "--machine live, --machine recorded:PATH, --machine soft:NAME or --machine soft:PATH (a path "
+    "holds a / or ends in .json)";
 
 bool begins_with(std::string_view text, std::string_view head) {
   return text.substr(0, head.size()) == head;
@@ -28,19 +30,68 @@ bool looks_like_path(std::string_view text) {
          (text.size() > 5 && text.substr(text.size() - 5) == ".json");
 }
 
-/// The description in a file; relative paths are seen from the working directory.
-Attempt<Machine> machine_from_file(const std::string& path, system::Host& live) {
+/// Relative paths are seen from the working directory.
+Attempt<core::Json> document_from_file(const std::string& path, system::Host& live) {
   std::string absolute = path;
-  if (absolute.front() != '/') {
+  if (absolute.empty() || absolute.front() != '/') {
     Result<std::string> real = live.storage().real_path(path);
     if (!real.ok()) return Problem{std::move(real).error()};
     absolute = std::move(real).value();
   }
   Result<std::string> text = live.files().read(absolute);
   if (!text.ok()) return Problem{std::move(text).error()};
-  Result<Machine> machine = core::machine_from_text(*text, path);
+  Result<core::Json> document = core::parse_json(*text, path);
+  if (!document.ok()) return Problem{std::move(document).error()};
+  return std::move(document).value();
+}
+
+Attempt<std::unique_ptr<system::Host>> recorded_host(const core::Json& document,
+                                                     const std::string& path, system::Host& live) {
+  Result<recording::Recording> recording = recording::recording_from_json(document, path);
+  if (!recording.ok()) return Problem{std::move(recording).error()};
+  return recording::make_recorded_host(*std::move(recording), live);
+}
+
+/// The software twin of a recorded machine.
+Attempt<Machine> twin_of(const core::Json& document, const std::string& path, system::Host& live) {
+  Attempt<std::unique_ptr<system::Host>> host = recorded_host(document, path, live);
+  if (auto* problem = std::get_if<Problem>(&host)) return std::move(*problem);
+  Result<Machine> machine = topology::read_machine(*std::get<std::unique_ptr<system::Host>>(host));
+  if (!machine.ok()) return Problem{std::move(machine).error()};
+  machine->unread.clear();
+  core::complete_machine(*machine);
+  return *std::move(machine);
+}
+
+/// The description in a file, or the twin of a recording.
+Attempt<Machine> machine_from_file(const std::string& path, system::Host& live) {
+  Attempt<core::Json> document = document_from_file(path, live);
+  if (auto* problem = std::get_if<Problem>(&document)) return std::move(*problem);
+  const core::Json& json = std::get<core::Json>(document);
+  if (recording::is_recording(json)) return twin_of(json, path, live);
+  Result<Machine> machine = core::machine_from_json(json, path);
   if (!machine.ok()) return Problem{std::move(machine).error()};
   return std::move(machine).value();
+}
+
+Attempt<OpenMachine> open_recording(const MachineSelection& selection, system::Host& live) {
+  const std::string path = selection.machine.substr(std::string_view("recorded:").size());
+  if (path.empty()) {
+    return usage_problem("read --machine recorded:", "it names no recording", machine_remedy);
+  }
+  if (!selection.settings.empty()) {
+    return usage_problem("read --set " + selection.settings.front(), "a recording says what was",
+                         "--machine soft:" + path + " is its twin");
+  }
+  Attempt<core::Json> document = document_from_file(path, live);
+  if (auto* problem = std::get_if<Problem>(&document)) return std::move(*problem);
+  Attempt<std::unique_ptr<system::Host>> host =
+      recorded_host(std::get<core::Json>(document), path, live);
+  if (auto* problem = std::get_if<Problem>(&host)) return std::move(*problem);
+  OpenMachine opened;
+  opened.host = HostPointer(std::get<std::unique_ptr<system::Host>>(std::move(host)).release());
+  opened.label = {std::string(to_string(opened.host->kind())), std::string(opened.host->name())};
+  return opened;
 }
 
 Attempt<Machine> described_machine(const std::string& name, system::Host& live) {
@@ -96,10 +147,7 @@ Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, sy
 
 Attempt<OpenMachine> open_machine(const MachineSelection& selection, system::Host& live) {
   if (begins_with(selection.machine, "soft:")) return open_software_machine(selection, live);
-  if (begins_with(selection.machine, "recorded:")) {
-    return usage_problem("open " + selection.machine, "this version cannot read recordings yet",
-                         machine_remedy);
-  }
+  if (begins_with(selection.machine, "recorded:")) return open_recording(selection, live);
   if (selection.machine != "live") {
     return usage_problem("read --machine", "there is no machine \"" + selection.machine + "\"",
                          machine_remedy);

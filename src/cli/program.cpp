@@ -33,6 +33,9 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
   if (std::holds_alternative<VersionArguments>(arguments.command)) return run_version(console);
   if (const auto* explain = std::get_if<ExplainArguments>(&arguments.command))
     return run_explain(console, live, *explain);
+  if (const auto* diff = std::get_if<DiffArguments>(&arguments.command)) {
+    return run_diff(console, *diff, live);
+  }
   Attempt<OpenMachine> opened = open_machine(arguments.machine, live);
   if (const auto* problem = std::get_if<Problem>(&opened)) return console.problem(*problem);
   CommandContext context{console, std::get<OpenMachine>(opened), live,
@@ -45,7 +48,9 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
                  [&](const CopyArguments& copy) { return run_copy(context, copy); },
                  [&](const ProveArguments& prove) { return run_prove(context, prove); },
                  [&](const ServeArguments& serve) { return run_serve(context, serve); },
-                 [&](const StatArguments& stat) { return run_stat(context, stat); }},
+                 [&](const StatArguments& stat) { return run_stat(context, stat); },
+                 [&](const RecordArguments& record) { return run_record(context, record); },
+                 [&](const DiffArguments&) { return exit_done; }},
       arguments.command);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nobounce/machine.hpp>
@@ -60,6 +61,15 @@ struct GpuFacts {
   std::string bar1_source;  ///< who told: NVML, or the bus (the size only)
 };
 
+/// The configuration that libcufile uses for programs other than ours.
+struct CufileFacts {
+  std::string path;       ///< empty: none exists, the library's defaults
+  std::string chosen_by;  ///< `CUFILE_ENV_PATH_JSON`, or `first that exists`
+  std::string error;      ///< why it could not be read; the library then uses its defaults
+  /// What stages, or allows it in silence: `/properties/force_compat_mode` -> `true`.
+  std::vector<std::pair<std::string, std::string>> staging;
+};
+
 /// What the drivers say about one ordered pair of GPUs: a capability, which says nothing about use.
 struct PeerFacts {
   std::uint32_t source = 0;
@@ -72,6 +82,8 @@ struct PeerFacts {
 /// Facts about the whole host that concern adapters.
 struct RdmaHostFacts {
   Fact verbs_library;  ///< libibverbs could be loaded
+  /// Names in /sys/kernel/mm/memory_peers; empty: the kernel has no such folder.
+  std::optional<std::vector<std::string>> memory_peers;
 };
 
 struct HostFacts {
@@ -79,6 +91,7 @@ struct HostFacts {
   RdmaHostFacts rdma;
   std::vector<GpuFacts> gpus;
   std::vector<PeerFacts> peers;  ///< pairs that nobody asked about are absent
+  CufileFacts cufile;
 };
 
 }  // namespace nobounce::core

@@ -16,17 +16,32 @@ void add_nvidia_driver(FileTree& tree, const Machine& machine) {
                                        (machine.kernel.dmabuf ? "Open Kernel Module for x86_64"
                                                               : "x86_64 Kernel Module") +
                                        "  " + machine.kernel.nvidia_driver + "  Release Build\n");
-  tree.add_text(root + "/params", "EnableGpuFirmware: 18\nRegistryDwords: \"\"\n");
+  std::string params = "EnableGpuFirmware: 18\n";
+  if (machine.modules.parameters.count("nvidia.RegistryDwords") == 0) {
+    params += "RegistryDwords: \"\"\n";
+  }
+  for (const auto& [name, value] : machine.modules.parameters) {
+    if (name.substr(0, 7) != "nvidia.") continue;
+    const bool text = name == "nvidia.RegistryDwords";
+    params += name.substr(7) + ": " + (text ? '"' + value + '"' : value) + '\n';
+  }
+  tree.add_text(root + "/params", params);
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     const Gpu& gpu = machine.gpus[i];
     tree.add_text(root + "/gpus/" + gpu.bdf + "/information",
                   "Model: \t\t " + gpu.product + "\nGPU UUID: \t " + gpu.uuid +
                       "\nBus Type: \t PCIe\nBus Location: \t " + gpu.bdf + "\nDevice Minor: \t " +
                       std::to_string(i) + '\n');
+    if (gpu.coherent) {
+      tree.add_text(root + "/gpus/" + gpu.bdf + "/numa_status", "Node: 1\nStatus: online\n");
+    }
     tree.add_text("/dev/nvidia" + std::to_string(i), "");
   }
   tree.add_text("/dev/nvidiactl", "");
   tree.add_text("/dev/nvidia-uvm", "");
+  if (machine.fabric_manager == FabricManager::running) {
+    tree.add_text("/run/nvidia-fabricmanager/nv-fabricmanager.pid", "1\n");
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/json.hpp"
 #include "fabric/soft_files_parts.hpp"
 
 namespace nobounce::fabric {
@@ -197,6 +198,81 @@ std::string_view installed_cufile_json() {
 )";
 }
 
+/// The installed file with the machine's own settings in it.
+std::string cufile_json(const Machine& machine) {
+  std::string text(installed_cufile_json());
+  if (machine.cufile_settings.empty()) return text;
+  Result<core::Json> document =
+      core::parse_json(text, "cufile.json", core::JsonOptions{.allow_comments = true});
+  if (!document) return text;
+  for (const auto& [pointer, value] : machine.cufile_settings) {
+    core::Json* at = &*document;
+    for (std::size_t begin = 1; begin <= pointer.size();) {
+      const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
+      const std::string key = pointer.substr(begin, end - begin);
+      if (at->as_object() == nullptr) *at = core::JsonObject{};
+      if (at->find(key) == nullptr) at->as_object()->emplace_back(key, core::Json());
+      at = at->find(key);
+      begin = end + 1;
+    }
+    const Result<core::Json> parsed = core::parse_json(value, pointer);
+    *at = parsed ? *parsed : core::Json(value);
+    if (at->as_array() != nullptr) {  // an order of routes counts where dynamic routing is on
+      core::Json* properties = document->find("properties");
+      if (properties != nullptr && properties->as_object() != nullptr) {
+        properties->as_object()->emplace_back("rdma_dynamic_routing", core::Json(true));
+      }
+    }
+  }
+  return core::dump_json(*document) + '\n';
+}
+
+void add_process_files(FileTree& tree, const Machine& machine) {
+  const ProcessFacts& process = machine.process;
+  const char* seccomp = process.seccomp == "filter" ? "2" : process.seccomp == "strict" ? "1" : "0";
+  std::string status = "Name:\tnobounce\nUid:\t1000\t1000\t1000\t1000\nCapEff:\t";
+  status += process.root ? "000001ffffffffff" : "0000000000000000";
+  if (process.seccomp != "unknown") status += std::string("\nSeccomp:\t") + seccomp;
+  tree.add_text("/proc/self/status", status + '\n');
+  if (process.memlock != "unknown") {
+    tree.add_text("/proc/self/limits",
+                  "Limit                     Soft Limit           Hard Limit           Units\n"
+                  "Max locked memory         " +
+                      process.memlock + "            " + process.memlock + "            bytes\n");
+  }
+  const ContainerFacts& container = machine.container;
+  if (!container.inside) return;
+  if (container.runtime == "docker") {
+    tree.add_text("/.dockerenv", "");
+  } else if (container.runtime == "podman") {
+    tree.add_text("/run/.containerenv", "");
+  } else {
+    tree.add_text("/run/systemd/container",
+                  (container.runtime.empty() ? std::string("oci") : container.runtime) + '\n');
+  }
+}
+
+void add_module_details(FileTree& tree, const Machine& machine) {
+  for (const auto& [name, version] : machine.modules.versions) {
+    tree.add_text("/sys/module/" + name + "/version", version + '\n');
+  }
+  for (const auto& [name, value] : machine.modules.parameters) {
+    const std::size_t dot = name.find('.');
+    if (dot == std::string::npos || name.substr(0, dot) == "nvidia") continue;
+    tree.add_text("/sys/module/" + name.substr(0, dot) + "/parameters/" + name.substr(dot + 1),
+                  value + '\n');
+  }
+  const std::string folder = "/usr/lib/x86_64-linux-gnu";
+  for (const auto& [name, version] : machine.libraries) {
+    if (name == "nccl") {
+      tree.add_text(folder + "/libnccl.so." + version, "");
+      tree.add_link(folder + "/libnccl.so.2", folder + "/libnccl.so." + version);
+    } else if (name == "ucx") {
+      tree.add_text(folder + "/pkgconfig/ucx.pc", "Name: ucx\nVersion: " + version + '\n');
+    }
+  }
+}
+
 /// A memory controller per NUMA node, as Intel servers show theirs. Virtual machines show none.
 void add_memory_controllers(FileTree& tree, const Machine& machine) {
   const std::string devices = "/sys/bus/event_source/devices";
@@ -235,8 +311,10 @@ void add_kernel_files(FileTree& tree, const Machine& machine, const NvfsModule& 
   tree.add_text("/sys/class/dmi/id/sys_vendor", machine.guest ? "QEMU\n" : "software machine\n");
   tree.add_text("/etc/os-release", "NAME=\"software machine\"\nID=soft\n");
   if (!machine.libcufile.empty()) {
-    tree.add_text("/etc/cufile.json", std::string(installed_cufile_json()));
+    tree.add_text("/etc/cufile.json", cufile_json(machine));
   }
+  add_process_files(tree, machine);
+  add_module_details(tree, machine);
 }
 
 }  // namespace nobounce::fabric

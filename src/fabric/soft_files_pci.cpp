@@ -103,6 +103,10 @@ void add_function(FileTree& tree, const Machine& machine, const PciFunction& fun
   text("class", hex_text(function.class_code, 6) + '\n');
   text("numa_node", std::to_string(function.numa) + '\n');
   text("config", config_space(function));
+  if (function.endpoint.kind == DeviceRef::Kind::gpu) {
+    const std::uint64_t most = machine.gpus[function.endpoint.index].bar1_bytes_max;
+    if (most != 0) text("resource1_resize", hex_digits(most >> 20, 16) + '\n');
+  }
   if (function.kind != PciFunction::Kind::host_bridge) {
     text("current_link_speed", speed_text(function.link.generation));
     text("max_link_speed", speed_text(function.link.generation_max));

@@ -64,6 +64,7 @@ class PciLayout {
   }
 
   std::vector<PciFunction> run() {
+    for (const OtherGpu& gpu : machine_.other_gpus) take(gpu.bdf);
     for (std::size_t i = 0; i < machine_.host_bridges.size(); ++i) add_host_bridge(i);
     return std::move(functions_);
   }
@@ -117,6 +118,11 @@ class PciLayout {
       add(function, path, bus, port_bdf(domain_, bus, 0));
     }
     slots_ = 1;
+    for (std::uint32_t i = 0; index == 0 && i < machine_.nvswitches; ++i) {
+      PciFunction nvswitch;
+      nvswitch.vendor = 0x10de, nvswitch.device = 0x22a3, nvswitch.class_code = 0x068000;
+      add(nvswitch, path, bus, port_bdf(domain_, bus, slots_++));
+    }
     const Parent parent{Parent::Kind::host_bridge, static_cast<std::uint32_t>(index)};
     add_children(parent, path, bus, bridge.acs, PciFunction::Kind::root_port);
   }
@@ -211,6 +217,16 @@ class PciLayout {
       if (gpu.parent == parent) {
         add_device(parent, DeviceRef::Kind::gpu, i, gpu.bdf, gpu.link, path, bus, acs, port_kind);
       }
+    }
+    for (const OtherGpu& gpu : machine_.other_gpus) {
+      if (gpu.parent != parent) continue;
+      PciFunction endpoint;
+      endpoint.link = gpu.link;
+      set_id(endpoint, gpu.pci_id);
+      endpoint.class_code = 0x030000;
+      endpoint.driver = gpu.driver;
+      add_endpoint(parent, endpoint, gpu.bdf, path, bus, {acs, nobounce::acs_control(acs)},
+                   port_kind, slots_++);
     }
     for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
       const Nic& nic = machine_.nics[i];

@@ -1,6 +1,8 @@
 // Judges a path by the kernel's rules for peer requests and the machine's link states.
 #include "judge/path.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "judge/findings.hpp"
@@ -46,7 +48,8 @@ class PathJudge {
   void judge_iommu(const core::TextFact& iommu) {
     const Rule rule{Cause::machine_iommu_translated, pair_,
                     "IOMMU off, or passing addresses through"};
-    const std::string mode = iommu.value.value_or("unknown");
+    const std::string general = iommu.value.value_or("unknown");
+    const std::string mode = worse_mode(own_mode(device_, general), own_mode(gpu_, general));
     const std::string observed = "IOMMU mode: " + mode;
     if (mode == to_string(IommuMode::off) || mode == to_string(IommuMode::identity)) {
       add(met(rule, observed, iommu.source));
@@ -60,6 +63,40 @@ class PathJudge {
                   Cause::machine_iommu_unknown));
     }
   }
+
+  /// What the IOMMU does to a device: its group's domain, where that differs from the kernel's
+  /// rule.
+  [[nodiscard]] std::string own_mode(DeviceRef device, const std::string& general) const {
+    const bool differs = iommu_of(machine_, device) != machine_.kernel.iommu;
+    return differs ? std::string(to_string(iommu_of(machine_, device))) : general;
+  }
+
+  /// Translated forbids most, then not known, then passing through.
+  static std::string worse_mode(const std::string& one, const std::string& other) {
+    for (const IommuMode mode : {IommuMode::translated, IommuMode::unknown, IommuMode::identity}) {
+      const std::string word(to_string(mode));
+      if (one == word || other == word) return word;
+    }
+    return one;
+  }
+
+  /// Every port that redirects lets translated requests pass, and the adapter sends such.
+  [[nodiscard]] bool translated_pass() const {
+    std::optional<std::uint32_t> nic;
+    if (device_.kind == DeviceRef::Kind::nic) nic = device_.index;
+    if (device_.kind == DeviceRef::Kind::drive) {  // remote media come by their adapter
+      const Parent& parent = machine_.drives[device_.index].parent;
+      if (parent.kind == Parent::Kind::nic) nic = parent.index;
+    }
+    if (!nic.has_value() || machine_.nics[*nic].ats != Answer::yes) return false;
+    return std::all_of(path_.ports.begin(), path_.ports.end(), [](const PathPort& port) {
+      return port.acs != AcsMode::redirect ||
+             ((port.control & acs_bits::direct_translated) != 0 &&
+              (port.control & acs_bits::translation_blocking) == 0);
+    });
+  }
+
+  [[nodiscard]] bool by_chip_link() const { return !peers_ && machine_.gpus[gpu_.index].coherent; }
 
   [[nodiscard]] std::string ports_with(AcsMode mode) const {
     std::string names;
@@ -77,6 +114,13 @@ class PathJudge {
     const std::string source = std::string(topology_source) + "/*/config";
     if (machine_.guest) {
       add(unknown(rule, "ACS is the host's: a virtual machine does not see it", source));
+    } else if (by_chip_link()) {
+      add(met(rule, "the GPU is reached over NVLink-C2C, not by a peer request", source));
+    } else if (path_.redirected && translated_pass()) {
+      add(met(rule,
+              ports_with(AcsMode::redirect) +
+                  " redirects, but lets translated requests pass, and the adapter's ATS is on",
+              source));
     } else if (path_.redirected) {
       add_by_forwarding(rule, ports_with(AcsMode::redirect) + " redirects peer requests upstream",
                         source);
@@ -94,10 +138,17 @@ class PathJudge {
   void add_by_forwarding(const Rule& rule, const std::string& observed, std::string source) {
     switch (path_.forwarding) {
       case PeerForwarding::refused:
+        if (peers_) {
+          // The kernel's list is not the driver's: pairs that it does not know do work, and fail.
+          add(unknown(
+              rule,
+              observed + "; the kernel's list of host bridges that forward does not name this one, "
+                         "which NVIDIA's driver does not ask: only a verified copy tells",
+              std::move(source), rule.cause));
+          return;
+        }
         add(unmet(rule,
-                  observed + (peers_ ? "; the host bridge does not forward them"
-                                     : "; the kernel does not allow peer requests through this "
-                                       "host bridge"),
+                  observed + "; the kernel does not allow peer requests through this host bridge",
                   std::move(source)));
         return;
       case PeerForwarding::allowed:
@@ -120,6 +171,10 @@ class PathJudge {
     const std::string source(topology_source);
     if (machine_.guest) {
       add(unknown(rule, level + " as this virtual machine sees it", source));
+    } else if (by_chip_link()) {
+      add(met({Cause::machine_coherent_link, pair_, "a coherent link, or a common PCIe switch"},
+              level + " over PCIe, which says nothing here: NVLink-C2C joins GPU and processor",
+              source));
     } else if (path_.common_switch.has_value()) {
       add(met(rule, level + ": below one PCIe switch", source));
     } else {
@@ -138,6 +193,8 @@ class PathJudge {
         const DeviceRef nic{DeviceRef::Kind::nic, static_cast<std::uint16_t>(drive.parent.index)};
         judge_link(nic, machine_.nics[drive.parent.index].link,
                    machine_.nics[drive.parent.index].bdf);
+      } else if (!drive.parts.empty()) {
+        judge_links_of_parts(drive);
       } else {
         judge_link(device_, drive.link, drive.bdf);
       }
@@ -147,6 +204,17 @@ class PathJudge {
       judge_link(device_, machine_.gpus[device_.index].link, machine_.gpus[device_.index].bdf);
     }
     judge_link(gpu_, machine_.gpus[gpu_.index].link, machine_.gpus[gpu_.index].bdf);
+  }
+
+  /// A drive that lies over others has no link of its own.
+  void judge_links_of_parts(const Drive& drive) {
+    for (std::size_t i = 0; i < machine_.drives.size(); ++i) {
+      const Drive& part = machine_.drives[i];
+      const bool below =
+          std::find(drive.parts.begin(), drive.parts.end(), part.name) != drive.parts.end();
+      if (!below || part.bdf.empty()) continue;
+      judge_link({DeviceRef::Kind::drive, static_cast<std::uint16_t>(i)}, part.link, part.bdf);
+    }
   }
 
   void judge_link(DeviceRef device, const PcieLink& link, const std::string& bdf) {

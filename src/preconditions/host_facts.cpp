@@ -1,4 +1,5 @@
 // Reads what concerns the whole host: libraries, modules, settings, counters, GPUs.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/cufile_settings.hpp"
 #include "core/json.hpp"
 #include "preconditions/gpu_facts.hpp"
 #include "preconditions/read_facts.hpp"
@@ -103,37 +105,53 @@ Result<std::string> read_configuration(system::Host& host, const std::string& pa
 }
 
 /// The configuration that libcufile would read: the first of its three places that exists.
-Fact read_compat_in_configuration(system::Host& host) {
-  std::array<std::string, 3> paths = {host.environment().get("CUFILE_ENV_PATH_JSON").value_or(""),
-                                      "/etc/cufile.json", "/usr/local/cuda/gds/cufile.json"};
+core::CufileFacts read_cufile_configuration(system::Host& host) {
+  core::CufileFacts facts;
+  const std::array<std::string, 3> paths = {
+      host.environment().get("CUFILE_ENV_PATH_JSON").value_or(""), "/etc/cufile.json",
+      "/usr/local/cuda/gds/cufile.json"};
   for (const std::string& path : paths) {
     if (path.empty()) continue;
     const Result<std::string> text = read_configuration(host, path);
     if (!text) continue;
+    facts.path = path;
+    facts.chosen_by = &path == &paths[0] ? "CUFILE_ENV_PATH_JSON" : "first that exists";
     const Result<core::Json> document =
         core::parse_json(*text, path, core::JsonOptions{.allow_comments = true});
-    if (!document) return Fact{std::nullopt, to_string(document.error()), path};
-    const core::Json* forced = core::resolve_pointer(*document, "/properties/force_compat_mode");
-    const bool* value = forced == nullptr ? nullptr : std::get_if<bool>(&forced->value);
-    const bool on = value != nullptr && *value;
-    return Fact{on,
-                on ? "properties.force_compat_mode is true"
-                   : "properties.force_compat_mode is not set to true",
-                path};
+    if (!document) {
+      facts.error = to_string(document.error());
+      return facts;
+    }
+    facts.staging = core::staging_settings(*document);
+    return facts;
   }
-  return Fact{false, "no configuration file of libcufile, and its default is not to force it",
-              "/etc/cufile.json"};
+  return facts;
+}
+
+Fact read_compat_in_configuration(const core::CufileFacts& facts) {
+  if (facts.path.empty()) {
+    return Fact{false, "no configuration file of libcufile, and its default is not to force it",
+                "/etc/cufile.json"};
+  }
+  if (!facts.error.empty()) return Fact{std::nullopt, facts.error, facts.path};
+  const bool on = std::any_of(facts.staging.begin(), facts.staging.end(), [](const auto& setting) {
+    return setting.first == "/properties/force_compat_mode";
+  });
+  return Fact{on,
+              on ? "properties.force_compat_mode is true"
+                 : "properties.force_compat_mode is not set to true",
+              facts.path};
 }
 
 /// The environment wins over the configuration file.
-Fact read_compat_forced(system::Host& host) {
+Fact read_compat_forced(system::Host& host, const core::CufileFacts& configuration) {
   const std::string name = "CUFILE_FORCE_COMPAT_MODE";
   if (const std::optional<std::string> text = host.environment().get(name)) {
     if (const std::optional<bool> forced = boolean_of(*text)) {
       return Fact{forced, name + "=" + *text, "environment variable " + name};
     }
   }
-  return read_compat_in_configuration(host);
+  return read_compat_in_configuration(configuration);
 }
 
 Fact read_counters(system::Files& files) {
@@ -176,7 +194,11 @@ core::HostFacts read_host_facts(system::Host& host, const Machine& machine, bool
   storage.nvidia_fs_loaded = read_nvidia_fs(host.files());
   storage.p2pdma_kernel = read_p2pdma(host.files(), machine);
   storage.udev_database = read_udev_database(host.files());
-  storage.compat_forced = read_compat_forced(host);
+  facts.cufile = read_cufile_configuration(host);
+  storage.compat_forced = read_compat_forced(host, facts.cufile);
+  if (Result<std::vector<std::string>> peers = host.files().list("/sys/kernel/mm/memory_peers")) {
+    facts.rdma.memory_peers = *std::move(peers);
+  }
   storage.nvidia_fs_counters_enabled = read_counters(host.files());
   storage.iommu = read_iommu(machine);
   // Without an adapter nobody asks, and the library is left alone.

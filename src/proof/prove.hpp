@@ -37,6 +37,8 @@ struct ProveOptions {
 
 /// Which pairs are worth a row: each GPU's best partner plus one pair per level, or `all`.
 /// `scratch` is a directory for storage rows; empty: no storage rows.
+[[nodiscard]] std::vector<Subject> choose_subjects(const Machine& machine, system::Host& host,
+                                                   const std::string& scratch, bool all);
 [[nodiscard]] std::vector<Subject> choose_subjects(Session& session, system::Host& host,
                                                    const std::string& scratch, bool all);
 

@@ -96,8 +96,12 @@ void add_storage_pairs(const Machine& machine, const std::string& scratch,
 
 std::vector<Subject> choose_subjects(Session& session, system::Host& host,
                                      const std::string& scratch, bool all) {
+  return choose_subjects(session.machine(), host, scratch, all);
+}
+
+std::vector<Subject> choose_subjects(const Machine& machine, system::Host& host,
+                                     const std::string& scratch, bool all) {
   std::vector<Subject> subjects;
-  const Machine& machine = session.machine();
   if (!scratch.empty() && !machine.gpus.empty()) {
     const Result<std::string> real = host.storage().real_path(scratch);
     add_storage_pairs(machine, real.ok() ? *real : scratch, std::to_string(host.process().id()),

@@ -40,9 +40,18 @@ core::Json row_json(const CheckRow& row) {
 core::Json check_json(const CheckReport& report) {
   core::JsonArray rows;
   for (const CheckRow& row : report.rows) rows.push_back(row_json(row));
+  core::JsonArray notes;
+  for (const CheckNote& note : report.notes) {
+    const std::string_view remedy = cause_row(note.cause).remedy;
+    notes.push_back(core::JsonObject{{"cause", to_string(note.cause)},
+                                     {"subject", note.subject},
+                                     {"text", note.text},
+                                     {"remedy", remedy}});
+  }
   return core::JsonObject{{"schema", "nobounce.check/1"},
                           {"machine", label_json(report.machine)},
-                          {"rows", std::move(rows)}};
+                          {"rows", std::move(rows)},
+                          {"notes", std::move(notes)}};
 }
 
 }  // namespace nobounce::report

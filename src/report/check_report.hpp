@@ -37,9 +37,17 @@ struct CheckRow {
          finding.state == FindingState::unknown;
 }
 
+/// Something that concerns the whole machine and no single row.
+struct CheckNote {
+  Cause cause = Cause::none;  ///< none: only to be known
+  std::string subject;        ///< `cufile.json`, `NCCL 2.21.5`, `not read`
+  std::string text;
+};
+
 struct CheckReport {
   MachineLabel machine;
   std::vector<CheckRow> rows;
+  std::vector<CheckNote> notes{};
 };
 
 struct CheckTextOptions {

@@ -55,6 +55,7 @@ std::string pair_text(const CheckRow& row) {
 }
 
 struct Columns {
+  std::size_t direction = 5;
   std::size_t pair = 4;
   std::size_t path = 5;
   std::size_t causes = 7;
@@ -65,6 +66,7 @@ Columns columns_for(const std::vector<CheckRow>& rows) {
   for (const CheckRow& row : rows) {
     columns.pair = std::max(columns.pair, columns_of(pair_text(row)));
     columns.path = std::max(columns.path, columns_of(visible(row.path)));
+    columns.direction = std::max(columns.direction, row.direction.size());
   }
   return columns;
 }
@@ -74,7 +76,8 @@ std::string table(const std::vector<CheckRow>& rows, Style style) {
   const auto line = [&](std::string_view member, std::string_view pair, std::string_view direction,
                         std::string_view path, std::string_view state, const std::string& verdict) {
     return fmt::format("{} {}  {}  {}  {} {}", left(member, 8), left(pair, columns.pair),
-                       left(direction, 5), left(path, columns.path), state, verdict);
+                       left(direction, columns.direction), left(path, columns.path), state,
+                       verdict);
   };
   std::string text = painted(line("member", "pair", "", "where", left("state", 8), "verdict"),
                              Paint::faint, style) +
@@ -174,6 +177,21 @@ std::string finding_lines(const Counted& counted, Style style) {
   return text;
 }
 
+std::string note_lines(const CheckNote& note, Style style) {
+  std::string text = "note     ";
+  if (note.cause != Cause::none) {
+    text += painted(to_string(note.cause), Paint::strong, style) + "  ";
+  }
+  text += visible(note.subject) + "\n";
+  const auto detail = [&](std::string_view label, std::string_view value) {
+    const std::string block = wrapped(visible(value), 18, text_width);
+    text += "         " + left(label, 9) + block.substr(std::min<std::size_t>(18, block.size()));
+  };
+  detail("observed", note.text);
+  if (note.cause != Cause::none) detail("try", cause_row(note.cause).remedy);
+  return text;
+}
+
 std::string summary(const std::vector<CheckRow>& rows) {
   std::string text;
   for (const Verdict verdict : {Verdict::direct, Verdict::degraded, Verdict::staged,
@@ -194,6 +212,8 @@ std::string check_text(const CheckReport& report, CheckTextOptions options, Styl
   const std::vector<Counted> findings = distinct_findings(report.rows, options.met_findings_too);
   if (!findings.empty()) text += "\n";
   for (const Counted& counted : findings) text += finding_lines(counted, style);
+  if (!report.notes.empty()) text += "\n";
+  for (const CheckNote& note : report.notes) text += note_lines(note, style);
   text += fmt::format(
       "\n{} {}: {}. A capability proves nothing: only a transfer shows how bytes travel.\n",
       report.rows.size(), report.rows.size() == 1 ? "row" : "rows", summary(report.rows));

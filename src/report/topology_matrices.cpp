@@ -185,6 +185,44 @@ std::string partners_text(const Machine& machine, Style style) {
   return text;
 }
 
+std::string rails_text(const Machine& machine, Style style) {
+  if (machine.gpus.size() < 2 || machine.nics.empty()) return {};
+  // By adapter: the GPUs that it is nearest to, below a common switch.
+  std::vector<std::vector<std::size_t>> gpus_of(machine.nics.size());
+  std::vector<std::size_t> without;
+  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+    const DeviceRef own = device(DeviceRef::Kind::gpu, gpu);
+    bool any = false;
+    PathLevel best = PathLevel::pxb;
+    for (std::size_t nic = 0; nic < machine.nics.size(); ++nic) {
+      best = std::min(best, path_between(machine, own, device(DeviceRef::Kind::nic, nic)).level);
+    }
+    for (std::size_t nic = 0; nic < machine.nics.size(); ++nic) {
+      if (path_between(machine, own, device(DeviceRef::Kind::nic, nic)).level != best) continue;
+      gpus_of[nic].push_back(gpu);
+      any = true;
+    }
+    if (!any) without.push_back(gpu);
+  }
+  std::string problems;
+  const auto add = [&problems](const std::string& problem) {
+    problems += (problems.empty() ? "" : "; ") + problem;
+  };
+  for (const std::size_t gpu : without) add(fmt::format("gpu:{} has none below its switch", gpu));
+  for (std::size_t nic = 0; nic < machine.nics.size(); ++nic) {
+    if (gpus_of[nic].size() < 2) continue;
+    std::string sharing;
+    for (const std::size_t gpu : gpus_of[nic]) sharing += fmt::format(" gpu:{}", gpu);
+    add(fmt::format("nic:{} is shared by{}", visible(machine.nics[nic].name), sharing));
+  }
+  const std::string head = painted("rails", Paint::strong, style);
+  const std::string block =
+      wrapped(problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
+                               : "not aligned: " + problems,
+              8, matrix_text_width);
+  return head + "   " + block.substr(std::min<std::size_t>(8, block.size()));
+}
+
 std::string topology_text(const Machine& machine, Style style) {
   std::string text = facts_text(machine, style) + "\n" + tree_text(machine, style);
   if (machine.gpus.empty()) {
@@ -196,6 +234,7 @@ std::string topology_text(const Machine& machine, Style style) {
   if (!matrices.empty()) text += "\n" + matrices;
   const std::string partners = partners_text(machine, style);
   if (!partners.empty()) text += "\n" + partners;
+  text += rails_text(machine, style);
   return text;
 }
 

@@ -18,4 +18,10 @@ namespace nobounce::report {
 [[nodiscard]] std::string matrices_text(const Machine& machine, Style style);
 [[nodiscard]] std::string partners_text(const Machine& machine, Style style);
 
+/// Whether each GPU has a network adapter of its own nearby, as rail-aligned clusters have.
+[[nodiscard]] std::string rails_text(const Machine& machine, Style style);
+
+/// A drawing of the tree.
+[[nodiscard]] std::string topology_svg(const Machine& machine);
+
 }  // namespace nobounce::report

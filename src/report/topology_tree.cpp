@@ -52,6 +52,23 @@ std::string mode_text(GpuMode mode) {
   return "";
 }
 
+std::string port_text(const Nic& nic) {
+  if (!nic.active) return "port down";
+  const std::string_view layer = nic.link_layer == LinkLayer::unknown
+                                     ? std::string_view("unknown link layer")
+                                     : to_string(nic.link_layer);
+  return nic.rate_gbps == 0 ? std::string(layer) : fmt::format("{} Gb/s {}", nic.rate_gbps, layer);
+}
+
+/// ` raid0 over nvme0n1 nvme1n1`
+std::string layers_text(const Drive& drive) {
+  std::string text = spaced(drive.layer);
+  if (drive.parts.empty()) return text;
+  text += " over";
+  for (const std::string& part : drive.parts) text += " " + part;
+  return text;
+}
+
 /// Builds the tree from the parents that devices name.
 class TreeBuilder {
  public:
@@ -93,24 +110,31 @@ class TreeBuilder {
     for (std::uint32_t i = 0; i < machine_.gpus.size(); ++i) {
       const Gpu& gpu = machine_.gpus[i];
       if (gpu.parent != parent) continue;
-      nodes.push_back(
-          {fmt::format("gpu:{}{}{}{}  {}, BAR1 {}{}", i, spaced(gpu.bdf), spaced(gpu.product),
-                       mode_text(gpu.mode), short_bytes(gpu.memory_bytes),
-                       short_bytes(gpu.bar1_bytes), link_text(gpu.link)),
-           {}});
+      nodes.push_back({fmt::format("gpu:{}{}{}{}  {}, BAR1 {}{}{}", i, spaced(gpu.bdf),
+                                   spaced(gpu.product), mode_text(gpu.mode),
+                                   short_bytes(gpu.memory_bytes), short_bytes(gpu.bar1_bytes),
+                                   link_text(gpu.link), gpu.coherent ? "  NVLink-C2C" : ""),
+                       {}});
     }
     for (std::uint32_t i = 0; i < machine_.nics.size(); ++i) {
       const Nic& nic = machine_.nics[i];
       if (nic.parent != parent) continue;
-      nodes.push_back({fmt::format("nic:{}{}{}", nic.name, spaced(nic.bdf), link_text(nic.link)),
+      nodes.push_back({fmt::format("nic:{}{}  {}{}", nic.name, spaced(nic.bdf), port_text(nic),
+                                   link_text(nic.link)),
                        below({Parent::Kind::nic, i})});
     }
     for (std::uint32_t i = 0; i < machine_.drives.size(); ++i) {
       const Drive& drive = machine_.drives[i];
       if (drive.parent != parent) continue;
-      nodes.push_back({fmt::format("drive:{}{}{}{}", drive.name, spaced(drive.bdf),
-                                   spaced(drive.driver), link_text(drive.link)),
+      nodes.push_back({fmt::format("drive:{}{}{}{}{}", drive.name, spaced(drive.bdf),
+                                   spaced(drive.driver), layers_text(drive), link_text(drive.link)),
                        mounts_on(drive.name)});
+    }
+    for (const OtherGpu& gpu : machine_.other_gpus) {
+      if (gpu.parent != parent) continue;
+      nodes.push_back({fmt::format("another GPU{}  {} {}{}", spaced(gpu.bdf), gpu.vendor,
+                                   gpu.pci_id, link_text(gpu.link)),
+                       {}});
     }
     return nodes;
   }
@@ -151,6 +175,18 @@ std::string facts_text(const Machine& machine, Style style) {
                       loaded(machine.modules.nvme),
                       machine.libcufile.empty() ? "not installed" : visible(machine.libcufile),
                       machine.udev ? "has records" : "has no records");
+  if (machine.container.inside) {
+    text += fmt::format("a container{}{}\n", machine.container.runtime.empty() ? "" : ": ",
+                        visible(machine.container.runtime));
+  }
+  if (machine.nvswitches != 0) {
+    text += fmt::format("{} NVSwitches, fabric manager {}\n", machine.nvswitches,
+                        to_string(machine.fabric_manager));
+  }
+  for (const Unread& unread : machine.unread) {
+    text += fmt::format("not read: {}{}\n", visible(unread.what),
+                        unread.needs_root ? " (root could)" : "");
+  }
   if (machine.guest) {
     text += painted("The guest hides the real PCIe topology: what follows is what it shows.\n",
                     Paint::notice, style);

@@ -42,6 +42,7 @@ PeerStatus peer_status(int status) {
 struct LinkEnds {
   std::vector<std::uint32_t> to_gpu;  ///< by GPU: links that end there
   std::uint32_t to_switch = 0;        ///< links that end in a switch, which joins all GPUs on it
+  std::uint32_t down = 0;             ///< links that are there and not active
 };
 
 /// NVML, initialised for the lifetime of this object.
@@ -150,8 +151,11 @@ class GpuReader {
         gpu.link = tree_.link_of(*function);
         gpu.pci_id = function->id();
         gpu.driver = tree_.driver_of(*function);
+        gpu.bar1_bytes_max = tree_.window_bytes_max(*function, 1);
         if (gpu.bar1_bytes == 0) gpu.bar1_bytes = tree_.window_bytes(*function, 1);
       }
+      // The driver shows memory nodes of GPUs only where the processor reaches them coherently.
+      gpu.coherent = files_.exists("/proc/driver/nvidia/gpus/" + gpu.bdf + "/numa_status");
       read_driver_files(gpu);
     }
   }
@@ -191,6 +195,12 @@ class GpuReader {
     }
   }
 
+  [[nodiscard]] bool tree_has_switches() const {
+    const auto& functions = tree_.functions();
+    return std::any_of(functions.begin(), functions.end(),
+                       [](const PciFunction& function) { return function.is_nvswitch(); });
+  }
+
   LinkEnds link_ends(std::size_t gpu) {
     LinkEnds ends;
     ends.to_gpu.resize(devices_.size());
@@ -199,6 +209,7 @@ class GpuReader {
       nvml::nvmlPciInfo_t remote{};
       const auto state = nvml_.table()->device_get_nvlink_state(devices_[gpu], link, &active);
       if (state != nvml::success && link >= links_on_a_gpu) break;  // past the last one
+      if (state == nvml::success && active == 0) ++ends.down;
       if (state != nvml::success || active == 0) continue;
       if (nvml_.table()->device_get_nvlink_remote_pci_info(devices_[gpu], link, &remote) !=
           nvml::success) {
@@ -221,8 +232,15 @@ class GpuReader {
     std::vector<LinkEnds> ends;
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       ends.push_back(devices_[i] == nullptr
-                         ? LinkEnds{std::vector<std::uint32_t>(devices_.size()), 0}
+                         ? LinkEnds{std::vector<std::uint32_t>(devices_.size()), 0, 0}
                          : link_ends(i));
+      // A board without a bridge has links that lead nowhere: only beside active ones is that a
+      // fault.
+      const LinkEnds& found = ends.back();
+      const bool some =
+          found.to_switch != 0 || std::any_of(found.to_gpu.begin(), found.to_gpu.end(),
+                                              [](auto count) { return count != 0; });
+      if (some || tree_has_switches()) list_.gpus[i].nvlinks_down = found.down;
     }
     for (std::size_t i = 0; i < ends.size(); ++i) {
       for (std::size_t j = i + 1; j < ends.size(); ++j) {

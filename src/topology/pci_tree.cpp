@@ -214,6 +214,17 @@ IommuMode PciTree::iommu_of(const PciFunction& function) const {
   return IommuMode::unknown;
 }
 
+std::uint64_t PciTree::window_bytes_max(const PciFunction& function, std::size_t bar) const {
+  // A bit for each size, of which the lowest stands for 1 MiB.
+  const std::string text =
+      text_at(*files_, function.path + "/resource" + std::to_string(bar) + "_resize");
+  const auto sizes = number_of("0x" + text);
+  if (text.empty() || !sizes.has_value() || *sizes <= 0) return 0;
+  std::uint64_t bytes = 1u << 20;
+  for (auto left = static_cast<std::uint64_t>(*sizes) >> 1; left != 0; left >>= 1) bytes <<= 1;
+  return bytes;
+}
+
 std::uint64_t PciTree::window_bytes(const PciFunction& function, std::size_t bar) const {
   const std::string text = text_at(*files_, function.path + "/resource");
   const std::vector<std::string_view> lines = split(text, '\n');

@@ -30,6 +30,13 @@ struct PciFunction {
   [[nodiscard]] bool is_upstream_port() const { return is_bridge() && bridges.size() % 2 == 1; }
   /// `10de:2330`
   [[nodiscard]] std::string id() const;
+  [[nodiscard]] bool is_nvswitch() const { return vendor == 0x10de && class_code >> 8 == 0x0680; }
+  /// Of a GPU that is none of NVIDIA's: amd, intel; empty: it is none.
+  [[nodiscard]] std::string other_gpu_vendor() const {
+    const std::uint32_t kind = class_code >> 8;
+    if (kind != 0x0300 && kind != 0x0302 && kind != 0x0380 && kind != 0x1200) return {};
+    return vendor == 0x1002 ? "amd" : vendor == 0x8086 ? "intel" : "";
+  }
   [[nodiscard]] bool is_nvidia_gpu() const {
     return vendor == 0x10de && (class_code >> 8 == 0x0300 || class_code >> 8 == 0x0302);
   }
@@ -67,6 +74,8 @@ class PciTree {
   [[nodiscard]] std::string iommu_group_of(const PciFunction& function) const;
   /// The driver bound to it; empty: none.
   [[nodiscard]] std::string driver_of(const PciFunction& function) const;
+  /// The largest size that a resizable base address register may take; 0: not known.
+  [[nodiscard]] std::uint64_t window_bytes_max(const PciFunction& function, std::size_t bar) const;
   /// Size of a base address register's window; 0 where it has none.
   [[nodiscard]] std::uint64_t window_bytes(const PciFunction& function, std::size_t bar) const;
 

@@ -11,6 +11,7 @@
 #include "topology/kernel.hpp"
 #include "topology/nics.hpp"
 #include "topology/pci_tree.hpp"
+#include "topology/surroundings.hpp"
 #include "topology/sysfs_text.hpp"
 
 namespace nobounce::topology {
@@ -43,11 +44,18 @@ class MachineReader {
     machine_.modules = read_modules(files_);
     machine_.numa_nodes = read_numa_nodes(files_);
     machine_.udev = files_.exists("/run/udev/data");
+    machine_.container = read_container(files_);
+    machine_.process = read_process(files_);
+    machine_.libraries = read_libraries(files_);
+    machine_.cufile_settings = read_cufile_settings(host_);
+    read_module_details(files_, machine_.modules);
     read_bridges();
     read_endpoints();
     read_acs();
     read_iommu();
     machine_.libcufile = read_libcufile();
+    read_fabric_manager();
+    note_unread();
     complete();
     return std::move(machine_);
   }
@@ -122,6 +130,7 @@ class MachineReader {
         place("gpu:" + std::to_string(i), *function);
       }
     }
+    read_other_gpus();
     std::vector<FoundNic> nics = read_nics(files_, tree_);
     StorageTree storage = read_storage(files_, tree_, nics);
     for (std::size_t i = 0; i < nics.size(); ++i) {
@@ -142,6 +151,57 @@ class MachineReader {
       machine_.drives.push_back(std::move(drive));
     }
     machine_.mounts = std::move(storage.mounts);
+  }
+
+  void read_other_gpus() {
+    for (const PciFunction& function : tree_.functions()) {
+      const std::string vendor = function.other_gpu_vendor();
+      if (vendor.empty()) continue;
+      machine_.other_gpus.push_back({parent_of(function), vendor, function.id(), function.bdf,
+                                     tree_.driver_of(function), tree_.link_of(function)});
+    }
+  }
+
+  /// NVSwitches carry nothing before the service has set them up.
+  void read_fabric_manager() {
+    for (const PciFunction& function : tree_.functions()) {
+      machine_.nvswitches += function.is_nvswitch() ? 1 : 0;
+    }
+    if (machine_.nvswitches == 0) return;
+    const bool works = !machine_.nvlinks.empty();
+    if (works || files_.exists("/run/nvidia-fabricmanager/nv-fabricmanager.pid")) {
+      machine_.fabric_manager = FabricManager::running;
+    } else {
+      machine_.fabric_manager =
+          machine_.container.inside ? FabricManager::unknown : FabricManager::absent;
+    }
+  }
+
+  void note_unread() {
+    const bool root_helps = !machine_.process.root;
+    std::size_t hidden = 0;
+    for (const auto& [port, acs] : acs_) hidden += acs.mode == AcsMode::unknown ? 1 : 0;
+    if (hidden > 0) {
+      machine_.unread.push_back(
+          {"ACS of " + std::to_string(hidden) + (hidden == 1 ? " port" : " ports"),
+           "/sys/bus/pci/devices/*/config", root_helps});
+    }
+    const bool hidden_ats = std::any_of(machine_.nics.begin(), machine_.nics.end(),
+                                        [](const Nic& nic) { return nic.ats == Answer::unknown; });
+    if (hidden_ats) {
+      machine_.unread.push_back({"whether adapters use address translation service (ATS)",
+                                 "/sys/bus/pci/devices/*/config", root_helps});
+    }
+    const bool nvidia = !machine_.gpus.empty();
+    if (nvidia && !host_.nvml().ok()) {
+      machine_.unread.push_back(
+          {"memory, NVLinks and peer status of GPUs", "libnvidia-ml.so.1", false});
+    }
+    const std::string config = "/boot/config-" + machine_.kernel.release;
+    if (!files_.read(config).ok() && !files_.read("/proc/kallsyms").ok()) {
+      machine_.unread.push_back({"whether the kernel was built with CONFIG_PCI_P2PDMA",
+                                 config + ", /proc/kallsyms", root_helps});
+    }
   }
 
   /// Remembers which port a device hangs under.

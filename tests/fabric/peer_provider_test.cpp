@@ -352,7 +352,7 @@ TEST(PeerPieces, OfNothingAreNone) {
 
 // --- the driver says done and nothing arrives: why pairs are probed --------------------------
 
-TEST(PeerCopy, WhoseRequestsTheBusLosesIsSeenByTheOwnerAloneAndJudgedBeforehand) {
+TEST(PeerCopy, WhoseRequestsTheBusLosesIsSeenByTheOwnerAloneAndDoubtedBeforehand) {
   Rig rig("workstation", {"/switches/0/acs=redirect"});
   const GpuMemory source = rig.allocate(0, mebibyte);
   const GpuMemory target = rig.allocate(1, mebibyte);
@@ -366,8 +366,8 @@ TEST(PeerCopy, WhoseRequestsTheBusLosesIsSeenByTheOwnerAloneAndJudgedBeforehand)
   EXPECT_EQ(rig.arrived(target).total(), 0u);
   EXPECT_EQ(rig.soft().ledger().lost_bytes(), mebibyte);
   const judge::PeerJudgement judgement = rig.judge(0, 1);
-  EXPECT_FALSE(judgement.possible);
-  EXPECT_EQ(first_unmet(judgement.findings), Cause::machine_acs_redirect);
+  EXPECT_TRUE(judgement.possible) << "the kernel's list of host bridges is not the driver's";
+  EXPECT_EQ(judgement.suspect, Cause::machine_acs_redirect);
 }
 
 // --- access -----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ void PrintTo(const Broken& broken, std::ostream* stream) {
 }
 
 void second_below_a_bridge_of_its_own(Machine& machine, std::uint32_t numa) {
-  machine.host_bridges.push_back({numa, PeerForwarding::refused, AcsMode::off});
+  machine.host_bridges.push_back({numa, PeerForwarding::refused, AcsMode::off, {}});
   machine.gpus[1].parent = {Parent::Kind::host_bridge, 1};
   machine.switches[0].ports.clear();  // made again without it
 }
@@ -46,16 +46,17 @@ constexpr Broken all_broken[] = {
     {"Setting", Cause::p2p_disabled_by_setting,
      [](Machine& machine) { machine.gpus[1].peer_status = PeerStatus::dr; }},
     {"AcsRedirect", Cause::machine_acs_redirect,
-     [](Machine& machine) { machine.switches[0].acs = AcsMode::redirect; }},
+     [](Machine& machine) { machine.switches[0].acs = AcsMode::redirect; }, true},
     {"Iommu", Cause::machine_iommu_translated,
      [](Machine& machine) { machine.kernel.iommu = IommuMode::translated; }, true},
     {"HostBridges", Cause::machine_cross_host_bridge,
-     [](Machine& machine) { second_below_a_bridge_of_its_own(machine, 0); }},
+     [](Machine& machine) { second_below_a_bridge_of_its_own(machine, 0); }, true},
     {"Sockets", Cause::machine_cross_socket,
      [](Machine& machine) {
        machine.numa_nodes.push_back({1, machine.numa_nodes[0].memory_bytes});
        second_below_a_bridge_of_its_own(machine, 1);
-     }},
+     },
+     true},
 };
 
 class PeerPreconditions : public ::testing::TestWithParam<std::tuple<Broken, AllocationKind>> {};

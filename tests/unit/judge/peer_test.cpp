@@ -194,9 +194,9 @@ INSTANTIATE_TEST_SUITE_P(
                FindingState::unmet, [](World& w) { w.facts(0, 1).write = PeerStatus::cns; }},
         Broken{"setting", Cause::p2p_disabled_by_setting, pair, FindingState::unmet,
                [](World& w) { say(w, PeerStatus::dr); }},
-        Broken{"acs", Cause::machine_acs_redirect, pair, FindingState::unmet,
+        Broken{"acs", Cause::machine_acs_redirect, pair, FindingState::unknown,
                [](World& w) { w.machine.switches[0].acs = AcsMode::redirect; }},
-        Broken{"acs_of_a_port", Cause::machine_acs_redirect, pair, FindingState::unmet,
+        Broken{"acs_of_a_port", Cause::machine_acs_redirect, pair, FindingState::unknown,
                [](World& w) {
                  w.machine.switches[0].ports = {SwitchPort{"gpu:1", AcsMode::redirect}};
                }},
@@ -339,7 +339,7 @@ TEST_P(HostBridgeOfPeers, DoesNotMatterToNvlink) {
 
 INSTANTIATE_TEST_SUITE_P(
     Peer, HostBridgeOfPeers,
-    ::testing::Values(Forwarding{"refused", PeerForwarding::refused, FindingState::unmet, false},
+    ::testing::Values(Forwarding{"refused", PeerForwarding::refused, FindingState::unknown, false},
                       Forwarding{"allowed", PeerForwarding::allowed, FindingState::met, true},
                       Forwarding{"unknown", PeerForwarding::unknown, FindingState::unknown, false}),
     [](const auto& instance) { return std::string(instance.param.name); });

@@ -1,0 +1,43 @@
+// Takes out of a recording what says whose machine it is: names, addresses, serial numbers.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recording/recording.hpp"
+#include "system/host.hpp"
+
+namespace nobounce::recording {
+
+/// Words to replace wherever they stand, besides what is recognised by its form.
+struct KnownSecrets {
+  std::vector<std::string> hosts;  ///< `node17`, `node17.example.org`, file servers
+  std::vector<std::string> users;
+  std::vector<std::string> serials;  ///< serial numbers, hardware addresses, machine ids
+};
+
+/// Looks in the places where such words stand: /proc, /sys, /etc/passwd, the environment, home
+/// folders and servers among the mounts.
+[[nodiscard]] KnownSecrets find_secrets(system::Host& host);
+
+/// Replaces alike what is alike: the same word becomes the same word everywhere.
+class Anonymiser {
+ public:
+  explicit Anonymiser(KnownSecrets secrets);
+
+  /// UUIDs, MAC and IP addresses, GUIDs, long hexadecimal numbers, WWNs, and the known words.
+  [[nodiscard]] std::string text(std::string_view original);
+  void apply(Recording& recording);
+
+ private:
+  [[nodiscard]] std::string by_form(std::string_view text);
+  [[nodiscard]] std::string numbered(const char* kind, std::string_view original);
+  void apply(core::Json& json);
+
+  std::vector<std::pair<std::string, const char*>> words_;  ///< longest first
+  std::map<std::string, std::map<std::string, std::size_t>> seen_;
+};
+
+}  // namespace nobounce::recording

@@ -1,0 +1,158 @@
+// Where a machine says what it is called, who works on it, and what numbers its parts have.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "core/mount_table.hpp"
+#include "recording/anonymise.hpp"
+
+namespace nobounce::recording {
+namespace {
+
+std::string trimmed(std::string text) {
+  const std::size_t first = text.find_first_not_of(" \t\n");
+  if (first == std::string::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
+}
+
+class SecretFinder {
+ public:
+  explicit SecretFinder(system::Host& host) : host_(host), files_(host.files()) {}
+
+  KnownSecrets find() {
+    find_hosts();
+    find_users();
+    find_mounts();
+    find_numbers();
+    return std::move(secrets_);
+  }
+
+ private:
+  std::string read(const std::string& path) {
+    Result<std::string> text = files_.read(path);
+    return text ? trimmed(std::move(*text)) : std::string();
+  }
+  std::vector<std::string> list(const std::string& path) {
+    Result<std::vector<std::string>> names = files_.list(path);
+    return names ? *std::move(names) : std::vector<std::string>();
+  }
+  static void add(std::vector<std::string>& words, std::string word) {
+    if (!word.empty() && word != "(none)") words.push_back(std::move(word));
+  }
+
+  void add_host(const std::string& name) {
+    add(secrets_.hosts, name);
+    // Of a full name the first step alone, too; of an address nothing.
+    const std::size_t dot = name.find('.');
+    const bool address = name.find_first_not_of("0123456789.") == std::string::npos;
+    if (dot != std::string::npos && !address) {
+      add(secrets_.hosts, name.substr(0, dot));
+      add(secrets_.hosts, name.substr(dot + 1));
+    }
+  }
+
+  void find_hosts() {
+    add_host(read("/proc/sys/kernel/hostname"));
+    add_host(read("/etc/hostname"));
+    add(secrets_.hosts, read("/proc/sys/kernel/domainname"));
+    add_host(host_.environment().get("HOSTNAME").value_or(""));
+  }
+
+  void find_users() {
+    for (const char* name : {"USER", "LOGNAME", "SUDO_USER"}) {
+      add(secrets_.users, host_.environment().get(name).value_or(""));
+    }
+    add_home(host_.environment().get("HOME").value_or(""));
+    const std::string users = read("/etc/passwd");
+    for (std::size_t at = 0; at < users.size();) {
+      const std::size_t end = std::min(users.find('\n', at), users.size());
+      add_user(std::string_view(users).substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  /// `alice:x:1000:1000:...`: people's numbers begin at 1000.
+  void add_user(std::string_view line) {
+    const std::size_t name_end = line.find(':');
+    if (name_end == std::string_view::npos) return;
+    const std::size_t number_at = line.find(':', name_end + 1);
+    if (number_at == std::string_view::npos) return;
+    const std::string_view number =
+        line.substr(number_at + 1, line.find(':', number_at + 1) - number_at - 1);
+    const bool person = number.size() >= 4 && number != "65534" &&
+                        number.find_first_not_of("0123456789") == std::string_view::npos;
+    if (person) add(secrets_.users, std::string(line.substr(0, name_end)));
+  }
+
+  void add_home(const std::string& path) {
+    for (const std::string_view folder : {"/home/", "/users/", "/Users/", "/media/"}) {
+      for (std::size_t at = path.find(folder); at != std::string::npos;
+           at = path.find(folder, at + 1)) {
+        const std::size_t begin = at + folder.size();
+        add(secrets_.users, path.substr(begin, path.find('/', begin) - begin));
+      }
+    }
+  }
+
+  void find_mounts() {
+    for (const core::MountLine& line : core::parse_mount_table(read("/proc/self/mountinfo"))) {
+      add_home(line.point);
+      add_home(line.source);
+      // `server:/export`, `10.0.0.1@tcp:/scratch`, `//server/share`.
+      const std::size_t colon = line.source.find(":/");
+      if (colon != std::string::npos) {
+        const std::string server = line.source.substr(0, colon);
+        add_host(server.substr(0, server.find('@')));
+      } else if (line.source.substr(0, 2) == "//") {
+        add_host(line.source.substr(2, line.source.find('/', 2) - 2));
+      }
+    }
+  }
+
+  void find_numbers() {
+    for (const std::string& name : list("/sys/class/nvme")) {
+      add(secrets_.serials, read("/sys/class/nvme/" + name + "/serial"));
+    }
+    for (const std::string& name : list("/sys/block")) {
+      add(secrets_.serials, read("/sys/block/" + name + "/device/serial"));
+      add(secrets_.serials, read("/sys/block/" + name + "/serial"));
+      add(secrets_.serials, read("/sys/block/" + name + "/wwid"));
+    }
+    for (const char* name : {"product_serial", "board_serial", "chassis_serial", "product_uuid"}) {
+      add(secrets_.serials, read(std::string("/sys/class/dmi/id/") + name));
+    }
+    add(secrets_.serials, read("/etc/machine-id"));
+    for (const std::string& name : list("/sys/class/net")) {
+      const std::string address = read("/sys/class/net/" + name + "/address");
+      if (address != "00:00:00:00:00:00") add(secrets_.serials, address);
+    }
+    for (const std::string& name : list("/sys/class/infiniband")) {
+      add(secrets_.serials, read("/sys/class/infiniband/" + name + "/node_guid"));
+      add(secrets_.serials, read("/sys/class/infiniband/" + name + "/sys_image_guid"));
+      add(secrets_.hosts, node_name(read("/sys/class/infiniband/" + name + "/node_desc")));
+    }
+    // "0" is what drives without a serial number say.
+    const auto plain = [](const std::string& word) {
+      return word.size() < 5 || word.find_first_not_of('0') == std::string::npos;
+    };
+    secrets_.serials.erase(std::remove_if(secrets_.serials.begin(), secrets_.serials.end(), plain),
+                           secrets_.serials.end());
+  }
+
+  /// `node17 mlx5_0`
+  static std::string node_name(const std::string& description) {
+    return description.substr(0, description.find(' '));
+  }
+
+  system::Host& host_;
+  system::Files& files_;
+  KnownSecrets secrets_;
+};
+
+}  // namespace
+
+KnownSecrets find_secrets(system::Host& host) {
+  return SecretFinder(host).find();
+}
+
+}  // namespace nobounce::recording

@@ -1,0 +1,184 @@
+// A recording keeps what was read and drops whose machine it is.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "recording/anonymise.hpp"
+#include "recording/recorded_host.hpp"
+#include "recording/recording.hpp"
+#include "recording/recording_host.hpp"
+#include "support/memory_host.hpp"
+
+namespace nobounce::recording {
+namespace {
+
+/// A machine that says in many places whose it is.
+struct Planted {
+  support::MemoryHost host;
+  std::vector<std::string> secrets = {"node17.cluster.example.org",
+                                      "node17",
+                                      "cluster.example.org",
+                                      "alice.miller",
+                                      "filer3.example.org",
+                                      "10.20.30.40",
+                                      "fe80::a00:27ff:fe4e:66a1",
+                                      "b8:59:9f:d9:11:2c",
+                                      "b859:9f03:00d9:112c",
+                                      "S4EVNX0M123456",
+                                      "3f0c9a6e-1b7d-4c9e-8a2f-5d1e6b7c8d9f",
+                                      "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca",
+                                      "7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e",
+                                      "eui.0025385b21404321",
+                                      "4c4c4544-0051-3010-8052-b7c04f4c3533"};
+
+  Planted() {
+    const auto file = [this](const std::string& path, const std::string& text) {
+      host.tree.text(path, text);
+    };
+    file("/proc/sys/kernel/hostname", "node17.cluster.example.org\n");
+    file("/etc/passwd", "root:x:0:0::/root:/bin/sh\nalice.miller:x:1001:1001::/home/a:/bin/sh\n");
+    file("/etc/machine-id", "7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e\n");
+    file("/sys/class/net/ens1/address", "b8:59:9f:d9:11:2c\n");
+    file("/sys/class/infiniband/mlx5_0/node_guid", "b859:9f03:00d9:112c\n");
+    file("/sys/class/nvme/nvme0/serial", "S4EVNX0M123456\n");
+    file("/proc/cmdline",
+         "root=UUID=3f0c9a6e-1b7d-4c9e-8a2f-5d1e6b7c8d9f nfsroot=10.20.30.40:/x "
+         "hostname=node17 disk=nvme-S4EVNX0M123456\n");
+    file("/proc/self/mountinfo",
+         "21 1 259:0 / / rw - ext4 /dev/nvme0n1 rw\n"
+         "22 1 0:60 / /home/alice.miller rw - nfs4 filer3.example.org:/export/alice.miller "
+         "rw,addr=10.20.30.40,clientaddr=fe80::a00:27ff:fe4e:66a1\n"
+         "23 1 0:61 / /var/lib/x/7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e rw - tmpfs none rw\n");
+    file("/proc/driver/nvidia/gpus/0000:01:00.0/information",
+         "Model: H100\nGPU UUID: GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca\n");
+    file("/run/udev/data/b259:0", "S:disk/by-id/nvme-eui.0025385b21404321\n");
+    file("/sys/class/dmi/id/product_uuid", "4c4c4544-0051-3010-8052-b7c04f4c3533\n");
+    host.variables.variables["USER"] = "alice.miller";
+    host.variables.variables["NCCL_TOPO_FILE"] = "/home/alice.miller/topo-node17.xml";
+  }
+};
+
+TEST(Anonymiser, LeavesNoneOfThePlantedSecrets) {
+  Planted planted;
+  Recording recording;
+  const auto taking = make_recording_host(planted.host, recording);
+  for (const char* path :
+       {"/proc/sys/kernel/hostname", "/etc/passwd", "/etc/machine-id", "/proc/cmdline",
+        "/sys/class/net/ens1/address", "/sys/class/infiniband/mlx5_0/node_guid",
+        "/sys/class/nvme/nvme0/serial", "/proc/self/mountinfo", "/run/udev/data/b259:0",
+        "/proc/driver/nvidia/gpus/0000:01:00.0/information", "/sys/class/dmi/id/product_uuid"}) {
+    ASSERT_TRUE(taking->files().read(path)) << path;
+  }
+  ASSERT_TRUE(taking->files().list("/sys/class/net"));
+  (void)taking->environment().get("USER");
+  (void)taking->environment().get("NCCL_TOPO_FILE");
+  note_place(planted.host, "/home/alice.miller", recording);
+  recording.nvml = core::JsonObject{{"uuid", "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca"}};
+  recording.name = "node17";
+  const std::string before = core::dump_json(to_json(recording));
+  Anonymiser(find_secrets(planted.host)).apply(recording);
+  const std::string after = core::dump_json(to_json(recording));
+  for (const std::string& secret : planted.secrets) {
+    EXPECT_NE(before.find(secret), std::string::npos) << secret << " was not planted";
+    EXPECT_EQ(after.find(secret), std::string::npos) << secret;
+  }
+  EXPECT_NE(after.find("0000:01:00.0"), std::string::npos) << "bus addresses are no secret";
+}
+
+TEST(Anonymiser, ReplacesTheSameByTheSame) {
+  Anonymiser anonymiser({{"node17"}, {"alice"}, {}});
+  const std::string once = anonymiser.text("10.0.0.7 and 10.0.0.8, again 10.0.0.7");
+  EXPECT_EQ(once, "192.0.2.1 and 192.0.2.2, again 192.0.2.1");
+  EXPECT_EQ(anonymiser.text("node17 /home/alice"), "host-1 /home/user-1");
+  EXPECT_EQ(anonymiser.text("/home/alice"), "/home/user-1");
+}
+
+TEST(Anonymiser, LeavesWhatIsNoSecret) {
+  Anonymiser anonymiser({});
+  for (const char* text :
+       {"0000:c1:00.0", "00000000:C1:00.0", "pci0000:00", "580.95.05", "6.8.0-45-generic",
+        "libnccl.so.2.21.5", "1.15.1.6.9", "127.0.0.1", "0::/", "259:0",
+        "0x0000010000000000 0x00000100ffffffff 0x000000000014220c", "nvme0n1", "10de:2330",
+        "GDS Version: 1.15", "0000000000000000 d p2pdma_pgmap_ops"}) {
+    EXPECT_EQ(anonymiser.text(text), text);
+  }
+}
+
+TEST(Anonymiser, HidesTheSerialNumberInConfigurationSpace) {
+  std::string config(4096, '\0');
+  config[0x100] = 3;  // device serial number
+  config[0x102] = 1;
+  for (std::size_t i = 0x104; i < 0x10c; ++i) config[i] = 'S';
+  Recording recording;
+  recording.files.texts["/sys/devices/pci0000:00/0000:00:01.0/config"] = config;
+  Anonymiser({}).apply(recording);
+  EXPECT_EQ(recording.files.texts.begin()->second.find('S'), std::string::npos);
+}
+
+TEST(Recording, IsTheSameAfterItsDocument) {
+  Recording recording;
+  recording.name = "a";
+  recording.files.texts["/a"] = "text\n";
+  recording.files.texts["/b"] = std::string("\x86\x80\xff\0\0", 5);
+  recording.files.folders["/c"] = {"x", "y"};
+  recording.files.links["/d"] = "/c";
+  recording.files.unreadable["/e"] = EACCES;
+  recording.environment["V"] = "1";
+  recording.places["/"] = "/";
+  recording.missing_places["/gone"] = ENOENT;
+  recording.nvml = core::JsonObject{{"count", 1}};
+  const Result<Recording> read = recording_from_json(to_json(recording), "r.json");
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(core::dump_json(to_json(*read)), core::dump_json(to_json(recording)));
+  EXPECT_EQ(read->files.texts.at("/b"), recording.files.texts.at("/b"));
+}
+
+TEST(Recording, RefusesWhatIsNone) {
+  const auto detail = [](const char* text) {
+    const Result<core::Json> document = core::parse_json(text, "r.json");
+    const Result<Recording> read = recording_from_json(*document, "r.json");
+    return read ? std::string("read") : read.error().detail;
+  };
+  EXPECT_EQ(detail("{}"), "/schema: needs \"nobounce.recording/1\"");
+  EXPECT_EQ(detail(R"({"schema":"nobounce.recording/1","x":1})"), "/x: unknown field");
+  EXPECT_EQ(detail(R"({"schema":"nobounce.recording/1","files":{"/a":{"hex":"1"}}})"),
+            "/files/~1a: needs a text, or hex and length");
+  EXPECT_EQ(detail(R"({"schema":"nobounce.recording/1","unreadable":{"/a":99999}})"),
+            "/unreadable/~1a: needs a number of at most 4095");
+}
+
+TEST(RecordedHost, AnswersAsTheFilesDid) {
+  support::MemoryHost host;
+  Recording recording;
+  recording.files.texts["/sys/devices/x/vendor"] = "0x10de\n";
+  recording.files.links["/sys/bus/devices/x"] = "/sys/devices/x";
+  recording.files.folders["/empty"] = {};
+  recording.files.unreadable["/secret"] = EACCES;
+  const auto recorded = make_recorded_host(recording, host);
+  system::Files& files = recorded->files();
+  EXPECT_EQ(*files.read("/sys/bus/devices/x/vendor"), "0x10de\n");
+  EXPECT_EQ(*files.real_path("/sys/bus/devices/x"), "/sys/devices/x");
+  EXPECT_EQ(*files.list("/sys/bus/devices"), std::vector<std::string>{"x"});
+  EXPECT_TRUE(files.list("/empty")->empty());
+  EXPECT_TRUE(files.exists("/sys/devices"));
+  EXPECT_FALSE(files.exists("/sys/devices/y"));
+  EXPECT_EQ(files.read("/secret").error().code, EACCES);
+  EXPECT_EQ(files.read("/nothing").error().code, ENOENT);
+}
+
+TEST(RecordedHost, RefusesToMoveBytes) {
+  support::MemoryHost host;
+  const auto recorded = make_recorded_host({}, host);
+  const auto opened = recorded->storage().open("/x", {});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().cause, Cause::evidence_recording_only);
+  EXPECT_EQ(recorded->memory().allocate_plain(4096, 0).error().cause,
+            Cause::evidence_recording_only);
+  EXPECT_FALSE(recorded->cuda());
+  EXPECT_EQ(recorded->kind(), HostKind::recorded);
+}
+
+}  // namespace
+}  // namespace nobounce::recording
