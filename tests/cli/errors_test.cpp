@@ -51,6 +51,16 @@ TEST(BadFiles, AMissingFileIsNamed) {
       << text_at(error, "/attempted");
 }
 
+TEST(BadFiles, ARecordingThatIsNoneIsAnError) {
+  const TemporaryDirectory folder;
+  expect_error({"check", "--machine", "recorded:" + folder.file("none.json")}, 1);
+  std::ofstream(folder.file("machine.json")) << R"({"schema":"nobounce.machine/1"})";
+  const core::Json error =
+      expect_error({"check", "--machine", "recorded:" + folder.file("machine.json")}, 1);
+  EXPECT_TRUE(holds(text_at(error, "/detail"), "nobounce.recording/1"))
+      << text_at(error, "/detail");
+}
+
 TEST(BadFiles, ADirectoryIsNoFile) {
   const TemporaryDirectory folder;
   const core::Json error = expect_soft_error({"copy", folder.path().string(), "gpu:0"}, 1);
@@ -186,7 +196,9 @@ TEST(BadMachineArguments, AreUsageErrors) {
   expect_error({"topo", "--machine", "soft:toaster"}, 2);
   expect_error({"topo", "--machine", "soft:"}, 2);
   expect_error({"topo", "--machine", "virtual"}, 2);
-  expect_error({"topo", "--machine", "recorded:x"}, 2);
+  expect_error({"topo", "--machine", "recorded:"}, 2);
+  expect_error({"topo", "--machine", "recorded:x", "--set", "/udev=false"}, 2);
+  expect_error({"check", "--member", "disk"}, 2);
   expect_error({"topo", "--set", "/udev=false"}, 2);
   expect_error({"topo", "--deterministic"}, 2);
   expect_error({"topo", "--machine", "soft:/no/such/machine.json"}, 1);
