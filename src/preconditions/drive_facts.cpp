@@ -10,7 +10,7 @@
 namespace nobounce::preconditions {
 namespace {
 
-constexpr const char* mount_table = "/proc/self/mountinfo";
+constexpr const char* mounts_file = "/proc/self/mountinfo";
 constexpr const char* swap_table = "/proc/swaps";
 
 std::string trimmed(std::string text) {
@@ -85,14 +85,14 @@ class DriveReader {
   void read_block_device(const std::string& path) {
     const std::string name = "/dev/" + last_part(path);
     const Result<std::string> number = files_.read(path + "/dev");
-    const Result<std::string> mounts = files_.read(mount_table);
+    const Result<std::string> mounts = files_.read(mounts_file);
     if (!number.ok() || !mounts.ok()) {
-      use("what is mounted from " + name + " cannot be read", mount_table);
+      use("what is mounted from " + name + " cannot be read", mounts_file);
       return;
     }
     for (const core::MountLine& line : core::parse_mount_table(*mounts)) {
       if (line.device == trimmed(*number) || line.source == name)
-        use(name + " is mounted on " + line.point, mount_table);
+        use(name + " is mounted on " + line.point, mounts_file);
     }
     const Result<std::vector<std::string>> holders = files_.list(path + "/holders");
     if (holders.ok()) {

@@ -22,7 +22,7 @@ constexpr unsigned links_on_a_gpu = 18;
 constexpr unsigned links_asked_max = 1024;
 
 /// A value, or the code that came instead of it.
-Json answer(nvml::nvmlReturn_t code, Json value) {
+Json nvml_answer(nvml::nvmlReturn_t code, Json value) {
   if (code == nvml::success) return value;
   return JsonObject{{"code", Json(code)}};
 }
@@ -38,7 +38,7 @@ class Asker {
   Json ask() {
     unsigned count = 0;
     if (const auto code = table_.device_get_count(&count); code != nvml::success) {
-      return JsonObject{{"count", answer(code, nullptr)}};
+      return JsonObject{{"count", nvml_answer(code, nullptr)}};
     }
     std::vector<nvml::nvmlDevice_t> devices;
     for (unsigned i = 0; i < count; ++i) {
@@ -52,8 +52,8 @@ class Asker {
     const auto driver = table_.system_get_driver_version(version.data(), version.size() - 1);
     JsonArray gpus;
     for (const nvml::nvmlDevice_t device : devices) gpus.push_back(gpu(device, devices));
-    return JsonObject{{"driver", answer(driver, text_of(version.data(), version.size()))},
-                      {"confidential", answer(confidential, Json(state.ccFeature))},
+    return JsonObject{{"driver", nvml_answer(driver, text_of(version.data(), version.size()))},
+                      {"confidential", nvml_answer(confidential, Json(state.ccFeature))},
                       {"gpus", Json(std::move(gpus))}};
   }
 
@@ -82,14 +82,14 @@ class Asker {
       write.push_back(status(device, other, nvml::p2p_caps_write));
     }
     return JsonObject{
-        {"bdf", answer(pci_code, text_of(pci.busId, sizeof pci.busId))},
-        {"name", answer(name_code, text_of(name.data(), name.size()))},
-        {"uuid", answer(uuid_code, text_of(uuid.data(), uuid.size()))},
-        {"memory_bytes", answer(memory_code, Json(std::uint64_t{memory.total}))},
-        {"bar1_bytes", answer(bar1_code, Json(std::uint64_t{bar1.bar1Total}))},
-        {"bar1_free_bytes", answer(bar1_code, Json(std::uint64_t{bar1.bar1Free}))},
-        {"mig", answer(mig_code, Json(mig))},
-        {"virtualization", answer(mode_code, Json(virtualization))},
+        {"bdf", nvml_answer(pci_code, text_of(pci.busId, sizeof pci.busId))},
+        {"name", nvml_answer(name_code, text_of(name.data(), name.size()))},
+        {"uuid", nvml_answer(uuid_code, text_of(uuid.data(), uuid.size()))},
+        {"memory_bytes", nvml_answer(memory_code, Json(std::uint64_t{memory.total}))},
+        {"bar1_bytes", nvml_answer(bar1_code, Json(std::uint64_t{bar1.bar1Total}))},
+        {"bar1_free_bytes", nvml_answer(bar1_code, Json(std::uint64_t{bar1.bar1Free}))},
+        {"mig", nvml_answer(mig_code, Json(mig))},
+        {"virtualization", nvml_answer(mode_code, Json(virtualization))},
         {"peer_read", Json(std::move(read))},
         {"peer_write", Json(std::move(write))},
         {"nvlinks", links(device)},
@@ -100,7 +100,7 @@ class Asker {
     if (device == other || other == nullptr) return nullptr;
     int value = nvml::p2p_status_unknown;
     const auto code = table_.device_get_p2p_status(device, other, capability, &value);
-    return answer(code, Json(value));
+    return nvml_answer(code, Json(value));
   }
 
   /// By number: the address at the far end, or `inactive`.
@@ -112,7 +112,7 @@ class Asker {
       const auto state = table_.device_get_nvlink_state(device, link, &active);
       if (state != nvml::success && link >= links_on_a_gpu) break;
       if (state != nvml::success) {
-        list.push_back(answer(state, nullptr));
+        list.push_back(nvml_answer(state, nullptr));
       } else if (active == 0) {
         list.emplace_back("inactive");
       } else {
@@ -267,7 +267,7 @@ core::Json ask_nvml(system::Host& host) {
   Result<system::Nvml*> table = host.nvml();
   if (!table) return JsonObject{{"error", error_json(table.error())}};
   const auto code = (*table)->init();
-  if (code != nvml::success) return JsonObject{{"count", answer(code, nullptr)}};
+  if (code != nvml::success) return JsonObject{{"count", nvml_answer(code, nullptr)}};
   Json answers = Asker(**table).ask();
   (void)(*table)->shutdown();
   return answers;

@@ -18,7 +18,7 @@ constexpr int box_width = 132;
 constexpr int box_height = 40;
 constexpr int gap_x = 12;
 constexpr int gap_y = 34;
-constexpr int margin = 24;
+constexpr int svg_margin = 24;
 constexpr int title_height = 46;
 
 struct Box {
@@ -56,7 +56,7 @@ std::string shortened(std::string text, std::size_t most) {
   return text + "..";
 }
 
-std::string link_text(const PcieLink& link) {
+std::string pcie_text(const PcieLink& link) {
   if (link.generation == 0 || link.width == 0) return {};
   const bool slower = link.generation < link.generation_max || link.width < link.width_max;
   return fmt::format("Gen{} x{}{}", link.generation, link.width, slower ? " !" : "");
@@ -68,14 +68,14 @@ class Drawing {
 
   std::string draw() {
     std::vector<Box> roots = tree();
-    int right = margin;
+    int right = svg_margin;
     int bottom = 0;
     for (Box& root : roots) {
-      place(root, right, title_height + margin, bottom);
+      place(root, right, title_height + svg_margin, bottom);
       right += gap_x;
     }
-    const int width = std::max(right, 560) + margin;
-    const int links_top = bottom + box_height + margin;
+    const int width = std::max(right, 560) + svg_margin;
+    const int links_top = bottom + box_height + svg_margin;
     const std::string links = nvlink_text();
     const int height = links_top + (links.empty() ? 0 : 22) + 30;
     std::string text = fmt::format(
@@ -83,19 +83,19 @@ class Drawing {
         "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
         "<title>{2}</title>\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
         width, height, escaped(visible(machine_.name)));
-    text += fmt::format("<text x=\"{}\" y=\"30\" font-size=\"16\">{}</text>\n", margin,
+    text += fmt::format("<text x=\"{}\" y=\"30\" font-size=\"16\">{}</text>\n", svg_margin,
                         escaped(visible(machine_.name)) +
                             (machine_.guest ? " (a virtual machine: not the real tree)" : ""));
     for (const Box& root : roots) draw_edges(root, text);
     for (const Box& root : roots) draw_boxes(root, text);
     if (!links.empty()) {
-      text +=
-          fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", margin, links_top + 8, escaped(links));
+      text += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", svg_margin, links_top + 8,
+                          escaped(links));
     }
     text += fmt::format(
         "<text x=\"{}\" y=\"{}\" fill=\"#666666\">dashed: a port that redirects peer requests; !: "
         "slower than the link could be</text>\n</svg>\n",
-        margin, height - 14);
+        svg_margin, height - 14);
     return text;
   }
 
@@ -143,7 +143,7 @@ class Drawing {
       const Gpu& gpu = machine_.gpus[i];
       if (gpu.parent != parent) continue;
       boxes.push_back(
-          {fmt::format("gpu:{}", i), gpu.product, "#dcefd9", link_text(gpu.link), {}, 0, 0});
+          {fmt::format("gpu:{}", i), gpu.product, "#dcefd9", pcie_text(gpu.link), {}, 0, 0});
       if (redirected({DeviceRef::Kind::gpu, static_cast<std::uint16_t>(i)})) mark(boxes.back());
     }
     for (std::uint32_t i = 0; i < machine_.nics.size(); ++i) {
@@ -151,14 +151,14 @@ class Drawing {
       if (nic.parent != parent) continue;
       boxes.push_back({"nic:" + nic.name,
                        nic.active ? fmt::format("{} Gb/s", nic.rate_gbps) : std::string("down"),
-                       "#d9ebef", link_text(nic.link), below({Parent::Kind::nic, i}), 0, 0});
+                       "#d9ebef", pcie_text(nic.link), below({Parent::Kind::nic, i}), 0, 0});
       if (redirected({DeviceRef::Kind::nic, static_cast<std::uint16_t>(i)})) mark(boxes.back());
     }
     for (std::uint32_t i = 0; i < machine_.drives.size(); ++i) {
       const Drive& drive = machine_.drives[i];
       if (drive.parent != parent) continue;
       boxes.push_back(
-          {"drive:" + drive.name, drive.driver, "#f7dede", link_text(drive.link), {}, 0, 0});
+          {"drive:" + drive.name, drive.driver, "#f7dede", pcie_text(drive.link), {}, 0, 0});
     }
     return boxes;
   }
