@@ -59,7 +59,7 @@ class PerfCountersParser : public Parser {
     if (mebibytes) event = words[2];
     if (mebibytes || has(words[0], ".")) {
       std::string digits(words[0]);  // thousands are parted by commas
-      digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
+      std::erase(digits, ',');
       const auto value = real_number(digits);
       if (value.has_value()) set_entry(facts(), "counters", event, *value);
     } else if (const auto value = whole_number(words[0]); value.has_value()) {
