@@ -65,7 +65,7 @@ class StreamTransfer {
 /// streams what was enqueued on them. Destroying it ends what has not been reached as cancelled.
 class Streams {
  public:
-  /// Makes all that is otherwise made at first use, because much of that waits for streams that
+  /// Makes all that is otherwise made at first use, because some of that waits for streams that
   /// wait: open it before any does. Origin session with cause
   /// async.stream_memory_ops_unavailable where a GPU cannot.
   [[nodiscard]] static Result<Streams> open(Session& session);

@@ -44,6 +44,24 @@ Error refusal(Cause cause, std::string detail) {
                .detail = std::move(detail)};
 }
 
+/// The driver makes smaller copies into GPU memory without a copy engine: beside as many waiting
+/// streams as there are hardware queues they wait too (seen with driver 580; copies out of GPU
+/// memory pass in all sizes).
+constexpr std::uint64_t engine_copy_bytes_min = 32u << 10;
+constexpr std::uint64_t piece_bytes = 64u << 20;  ///< of a transfer, as the session cuts it
+
+/// The shortest copy into GPU memory that a segment will be cut into; 0: none.
+std::uint64_t shortest_copy_in(const Segment& segment, std::uint64_t slot_bytes) {
+  const bool copied = segment.provider == ProviderKind::staged ||
+                      (segment.provider == ProviderKind::host &&
+                       std::holds_alternative<HostMemory>(segment.source));
+  if (!copied || !gpu_of(segment.target).has_value() || segment.length_bytes == 0) return 0;
+  const std::uint64_t cut =
+      segment.provider == ProviderKind::staged ? std::min(slot_bytes, piece_bytes) : piece_bytes;
+  const std::uint64_t rest = segment.length_bytes % cut;
+  return rest != 0 ? rest : cut;
+}
+
 /// By a device of its own into or out of GPU memory.
 bool by_another_device(const Segment& segment) {
   return segment.provider == ProviderKind::storage || segment.provider == ProviderKind::rdma ||
@@ -91,8 +109,8 @@ Status StreamsState::open() {
     if (code != cuda::success) return cuda_error(table, code, "reach host memory from the GPU");
   }
   words_gpu_ = address;
-  // Now, while none of our waits is on a stream: allocating waits for streams that wait (seen with
-  // driver 580).
+  // Now, while none of our waits is on a stream: freeing GPU memory, small copies, and what
+  // libcufile does at first use wait for streams that wait (seen with driver 580).
   for (const auto& [gpu, abilities] : abilities_) {
     if (Status warm = warm_up(gpu); !warm.ok()) return warm;
   }
@@ -125,6 +143,14 @@ std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32
       return refusal(Cause::async_kernel_may_deadlock,
                      "a copy inside one GPU's memory may be a kernel");
     }
+  }
+  for (const Segment& segment : plan.route.segments) {
+    const std::uint64_t shortest = shortest_copy_in(segment, session_.options.slot_bytes);
+    if (shortest == 0 || shortest >= engine_copy_bytes_min) continue;
+    return refusal(Cause::async_kernel_may_deadlock,
+                   "a copy of " + std::to_string(shortest) +
+                       " bytes into GPU memory is no copy engine's: from " +
+                       std::to_string(engine_copy_bytes_min) + " bytes on it is");
   }
   if (visibility_for(plan, gpu) == Visibility::refused) {
     return refusal(

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view entry_word = ".entry ";
 constexpr unsigned threads_per_block_max = 1024;
+constexpr CUresult error_invalid_image = 200;
 
 /// The names of the kernels in PTX text.
 std::set<std::string> entries_of(std::string_view text) {
@@ -34,7 +35,7 @@ CUresult SoftCuda::module_load_data(CUmodule* module, const void* image) {
   if (current(code) == nullptr) return code;
   if (module == nullptr || image == nullptr) return cuda::error_invalid_value;
   const std::string_view text(static_cast<const char*>(image));
-  if (text.find(".version") == std::string_view::npos) return cuda::error_invalid_ptx;
+  if (text.find(".version") == std::string_view::npos) return error_invalid_image;
   const std::lock_guard lock(mutex_);
   *module = next_handle();
   modules_[*module].entries = entries_of(text);

@@ -53,7 +53,8 @@ CUresult SoftCuda::stream_write_value64(CUstream stream, CUdeviceptr address, st
   StreamEntry entry;
   CUresult code = stream_of(stream, entry);
   if (code != cuda::success) return code;
-  if (flags > cuda::write_value_no_memory_barrier) return cuda::error_invalid_value;
+  // A write without its barrier is refused, as driver 580 was seen to.
+  if (flags != cuda::write_value_default) return cuda::error_invalid_value;
   End word;
   code = word_of(entry, address, word);
   return code == cuda::success ? engines_.write_word(entry.stream, word, value) : code;

@@ -149,7 +149,26 @@ const Call calls[] = {
        cuda::CUevent made = nullptr;
        return table.event_create(&made, cuda::event_disable_timing);
      }},
-    {"cuMemcpyHtoDAsync of pinned memory on another stream, and its end",
+    {"cuMemcpyHtoDAsync of 24 KiB on another stream, and its end",
+     [](system::Cuda& table, void* host, cuda::CUstream other) {
+       const auto target = *static_cast<cuda::CUdeviceptr*>(host);
+       const int code = table.memcpy_htod_async(target, host, 24 << 10, other);
+       return code != cuda::success ? code : table.stream_synchronize(other);
+     }},
+    {"cuMemcpyHtoDAsync of 32 KiB on another stream, and its end",
+     [](system::Cuda& table, void* host, cuda::CUstream other) {
+       const auto target = *static_cast<cuda::CUdeviceptr*>(host);
+       const int code = table.memcpy_htod_async(target, host, 32 << 10, other);
+       return code != cuda::success ? code : table.stream_synchronize(other);
+     }},
+    {"cuMemcpyDtoHAsync of 4 KiB on another stream, and its end",
+     [](system::Cuda& table, void* host, cuda::CUstream other) {
+       const auto source = *static_cast<cuda::CUdeviceptr*>(host);
+       const int code =
+           table.memcpy_dtoh_async(static_cast<std::byte*>(host) + 65536, source, 4096, other);
+       return code != cuda::success ? code : table.stream_synchronize(other);
+     }},
+    {"cuMemcpyHtoDAsync of 4 KiB on another stream, and its end",
      [](system::Cuda& table, void* host, cuda::CUstream other) {
        const auto target = *static_cast<cuda::CUdeviceptr*>(host);
        const int code = table.memcpy_htod_async(target, host, 4096, other);

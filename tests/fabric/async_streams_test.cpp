@@ -200,6 +200,36 @@ TEST_P(StreamOrdered, WhatAStreamMayNotWaitForIsRefusedBeforeItIsMarked) {
   EXPECT_EQ(rig_->driver->stream_query(stream_), cuda::success) << "nothing was put on it";
 }
 
+TEST_P(StreamOrdered, CopiesThatAreNoCopyEnginesAreRefused) {
+  build(machine_with("workstation"));
+  struct Case {
+    std::uint64_t bytes;
+    bool staged;
+    bool taken;
+  };
+  // The session's slots have 256 KiB.
+  for (const Case& one :
+       {Case{4096, false, true}, Case{4096, true, false}, Case{32 * 1024, true, true},
+        Case{28 * 1024, true, false}, Case{256 * 1024 + 4096, true, false},
+        Case{256 * 1024, true, true}, Case{288 * 1024, true, true}}) {
+    auto transfer =
+        streams_->enqueue(stream_, file_->place(0, one.bytes), region_->place(0, one.bytes),
+                          {.policy = one.staged ? Policy::staged_only : Policy::direct_preferred});
+    ASSERT_EQ(transfer.ok(), one.taken) << one.bytes << (one.staged ? " staged" : " direct");
+    if (one.taken) {
+      EXPECT_TRUE(transfer->wait(patience_ns)->ok());
+    } else {
+      EXPECT_EQ(transfer.error().cause, Cause::async_kernel_may_deadlock);
+    }
+  }
+  // Out of GPU memory every size is a copy engine's.
+  auto host = rig_->session->allocate_host(4096);
+  ASSERT_TRUE(host.ok());
+  auto out = streams_->enqueue(stream_, region_->place(0, 4096), host->place());
+  ASSERT_TRUE(out.ok()) << to_string(out.error());
+  EXPECT_TRUE(out->wait(patience_ns)->ok());
+}
+
 TEST_P(StreamOrdered, UnderDirectRequiredWhatWouldStageIsRefusedAtOnce) {
   build(machine_with("workstation", {"/modules/nvidia_fs=false"}));
   const auto refused = enqueue({.policy = Policy::direct_required});

@@ -98,7 +98,9 @@ TEST_P(StreamWords, RefuseWhatTheDriverRefuses) {
   EXPECT_EQ(api_.stream_wait_value64(stream_, address(), 0, 4), cuda::error_invalid_value);
   EXPECT_EQ(api_.stream_wait_value64(stream_, address(), 0, cuda::wait_value_flush),
             cuda::error_not_supported);
-  EXPECT_EQ(api_.stream_write_value64(stream_, address(), 0, 2), cuda::error_invalid_value);
+  for (const unsigned flags : {cuda::write_value_no_memory_barrier, 2u}) {
+    EXPECT_EQ(api_.stream_write_value64(stream_, address(), 0, flags), cuda::error_invalid_value);
+  }
   EXPECT_EQ(api_.stream_write_value64(stream_, 0, 0, 0), cuda::error_invalid_value);
   cuda::CUdeviceptr managed = 0;
   ASSERT_EQ(api_.mem_alloc_managed(&managed, 4096, cuda::managed_attach_global), cuda::success);
