@@ -130,8 +130,8 @@ Visibility StreamsState::visibility_for(const TransferPlan& plan, std::uint32_t 
 
 std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32_t gpu) const {
   if (plan.common->route.refused) {
-    const Cause cause =
-        plan.common->route.causes.empty() ? Cause::policy_direct_required : plan.common->route.causes.front();
+    const Cause cause = plan.common->route.causes.empty() ? Cause::policy_direct_required
+                                                          : plan.common->route.causes.front();
     Error error = refusal(cause, std::string(cause_row(cause).sentence));
     error.origin = ErrorOrigin::policy;
     return error;
@@ -144,7 +144,7 @@ std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32
                      "a copy inside one GPU's memory may be a kernel");
     }
   }
-  for (const Segment& segment : plan.route.segments) {
+  for (const Segment& segment : plan.cut.segments) {
     const std::uint64_t shortest = shortest_copy_in(segment, session_.options.slot_bytes);
     if (shortest == 0 || shortest >= engine_copy_bytes_min) continue;
     return refusal(Cause::async_kernel_may_deadlock,
