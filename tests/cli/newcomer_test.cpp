@@ -156,12 +156,18 @@ TEST(Check, SaysWhyARowIsDegraded) {
 }
 
 TEST(Places, ThatAreNotSupportedAreNoFileNames) {
-  for (const char* place : {"-", "nic:mlx5_0", "drive:nvme0n1", "rdma:host:1", "nvme:0000:01:00.0",
-                            "gpu:x", "gpu:-1", "gpu:"}) {
+  for (const char* place :
+       {"-", "nic:mlx5_0", "drive:nvme0n1", "rdma:host:1", "nvme:", "gpu:x", "gpu:-1", "gpu:"}) {
     const core::Json error = expect_soft_error({"copy", "gpu:0", place, "--length", "10"}, 2);
     EXPECT_TRUE(holds(core::dump_json(error), place)) << core::dump_json(error);
   }
   EXPECT_EQ(run_soft({"check", "--gpu", "x"}).exit_code, 2);
+}
+
+TEST(Places, NamedNvmeAreControllers) {
+  const core::Json error =
+      expect_soft_error({"copy", "gpu:0", "nvme:0000:01:00.0", "--take", "--length", "4096"}, 1);
+  EXPECT_TRUE(holds(core::dump_json(error), "no NVMe controller")) << core::dump_json(error);
 }
 
 TEST(Places, BecomeFileNamesBehindADotOrAPrefix) {
