@@ -277,7 +277,10 @@ nvml::nvmlReturn_t SoftNvml::device_get_nvlink_state(nvmlDevice_t device, unsign
   if (const auto code = find(device, gpu); code != nvml::success) return code;
   if (is_active == nullptr) return nvml::error_invalid_argument;
   if (!remote_of(gpu, 0)) return nvml::error_not_supported;  // a GPU without NVLink
-  if (!remote_of(gpu, link) && link >= nvlinks_max) return nvml::error_invalid_argument;
+  // The links of a GPU are those that are active and those that are down.
+  std::uint32_t active = 0;
+  while (remote_of(gpu, active)) ++active;
+  if (link >= active + gpus()[gpu].nvlinks_down) return nvml::error_invalid_argument;
   *is_active = remote_of(gpu, link) ? 1 : 0;
   return nvml::success;
 }

@@ -34,6 +34,13 @@ Says runtime_says(const RuntimeLayer& runtime) {
   return Says::staged;  // mixed counts as staged: some bytes crossed host memory
 }
 
+/// Of mixed receipts. Where the counters show staging, at most a quarter can have gone directly.
+bool claims_half_direct(const RuntimeLayer& runtime) {
+  const CarriageBytes& bytes = runtime.bytes;
+  const std::uint64_t direct = bytes[Carriage::direct] + bytes[Carriage::device_bounced];
+  return bytes.total() > 0 && direct >= bytes.total() - direct;
+}
+
 /// What the independent counters say together, and what they lack where they say nothing.
 struct Physical {
   Says says = Says::nothing;
@@ -153,6 +160,11 @@ void judge_with_both(ProofRow& row, Says runtime, const Physical& physical, bool
     row.verdict = Verdict::staged;
     row.known = Known::witnessed;
     return;
+  }
+  if (claims_half_direct(row.runtime) && physical.says == Says::staged) {
+    contradict(row,
+               "the receipts say that half of the bytes or more went directly, but host DRAM "
+               "carried as many bytes as the staged control");
   }
   if (runtime == Says::staged && physical.says == Says::direct) {
     contradict(

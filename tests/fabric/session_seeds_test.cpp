@@ -334,30 +334,16 @@ TEST(Seeds, ReceiptsNeverClaimMoreThanTheBusDid) {
   std::string reached;
   for (const auto& [mark, times] : marks.seen)
     reached += mark + ": " + std::to_string(times) + "\n";
-  for (const char* mark : {"storage done",
-                           "storage refused",
-                           "storage failed",
-                           "storage cancelled",
-                           "p2p done",
-                           "p2p refused",
-                           "p2p failed",
-                           "host done",
-                           "host refused",
-                           "direct",
-                           "device_bounced",
-                           "staged",
-                           "unattributed",
-                           "degraded",
-                           "counted",
-                           "adopted device",
-                           "adopted managed",
-                           "two sessions at once",
-                           "bus faults in mid-flight",
-                           "copies fail in mid-flight",
-                           "the drive fails in mid-flight",
-                           "a lie begins in mid-flight",
-                           "module unloaded in mid-flight",
-                           "cancelled in mid-flight"}) {
+  for (const char* mark :
+       {"storage done", "storage refused", "storage failed", "storage cancelled", "p2p done",
+        // No "p2p failed": the caller waits in the driver for a copy between GPUs,
+        // so no fault begins while it runs (dead_context_test, peer_provider_test
+        // and session_nth_test fail such copies).
+        "p2p refused", "host done", "host refused", "direct", "device_bounced", "staged",
+        "unattributed", "degraded", "counted", "adopted device", "adopted managed",
+        "two sessions at once", "bus faults in mid-flight", "copies fail in mid-flight",
+        "the drive fails in mid-flight", "a lie begins in mid-flight",
+        "module unloaded in mid-flight", "cancelled in mid-flight"}) {
     EXPECT_GE(marks.seen[mark], enough) << mark << " was hardly reached\n" << reached;
   }
 }

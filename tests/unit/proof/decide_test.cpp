@@ -112,10 +112,16 @@ INSTANTIATE_TEST_SUITE_P(
              false, false, Verdict::staged, Known::claimed, 0, "counters of host DRAM"},
         Case{"MixedCountsAsStaged",
              [](ProofRow& row) {
-               row.runtime.bytes[Carriage::staged] = 1;
+               row.runtime.bytes[Carriage::staged] = 3 * volume;
                row.physical.host_dram_bytes = Slope{2.0, 0.001};
              },
              false, false, Verdict::staged, Known::witnessed},
+        Case{"MixedThatClaimsMoreThanTheCountersLeaveRoomFor",
+             [](ProofRow& row) {
+               row.runtime.bytes[Carriage::staged] = volume / 2;
+               row.physical.host_dram_bytes = Slope{2.0, 0.001};
+             },
+             false, false, Verdict::staged, Known::witnessed, 1},
         Case{"UnattributedButWitnessed",
              [](ProofRow& row) { row.runtime.bytes = all(Carriage::unattributed); }, false, false,
              Verdict::direct, Known::witnessed},
