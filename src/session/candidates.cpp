@@ -2,6 +2,7 @@
 #include "session/candidates.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -124,6 +125,28 @@ core::RegionView region_of(SessionState& state, const Place& place) {
   return view;
 }
 
+/// A connection that ended after the places were checked: said as such, and not as a way that is
+/// missing here.
+void add_what_ended(SessionState& state, const PeerConnection& peer, std::uint32_t number,
+                    Candidate& candidate) {
+  const std::vector<Finding>& known = candidate.assessment.findings;
+  const bool explained = std::any_of(known.begin(), known.end(), [](const Finding& finding) {
+    return finding.state == FindingState::unmet;
+  });
+  if (candidate.assessment.usable || explained) return;
+  std::optional<Error> ended = peer.error();
+  if (!ended.has_value()) ended = state.providers.rdma->lost(number);
+  if (!ended.has_value()) return;
+  const Cause cause = ended->cause == Cause::none ? Cause::remote_peer_lost : ended->cause;
+  candidate.assessment.findings.push_back(Finding{.cause = cause,
+                                                  .subject = "connection",
+                                                  .state = FindingState::unmet,
+                                                  .observed = to_string(*ended),
+                                                  .needed = "a connection that stands",
+                                                  .remedy = std::string(remedy_of(*ended)),
+                                                  .source = "the connection and its adapters"});
+}
+
 }  // namespace
 
 std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& remote,
@@ -143,6 +166,7 @@ std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& 
   }
   state.providers.rdma->prepare(remote.peer, view);
   direct = assessed(state, ProviderKind::rdma, Carriage::direct, source, target);
+  add_what_ended(state, *peer, remote.peer, direct);
   if (const auto* gpu = std::get_if<GpuMemory>(&local)) {
     judge_adapters(state, remote.peer, gpu->gpu, view.kind, direct);
   }
