@@ -175,7 +175,7 @@ target_link_libraries(headers_compile_alone PRIVATE nobounce_language)
 set_target_properties(headers_compile_alone PROPERTIES UNITY_BUILD OFF EXPORT_COMPILE_COMMANDS OFF)
 add_test(NAME headers_compile_alone
   COMMAND "${CMAKE_COMMAND}" --build "${PROJECT_BINARY_DIR}" --target headers_compile_alone -- -k 0)
-set_tests_properties(headers_compile_alone PROPERTIES TIMEOUT 600 LABELS house PROCESSORS 2)
+set_tests_properties(headers_compile_alone PROPERTIES TIMEOUT 1500 LABELS house PROCESSORS 2)
 
 add_test(NAME layers COMMAND "${PROJECT_SOURCE_DIR}/tools/layers")
 add_test(NAME layers_self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/layers" --self-test)
