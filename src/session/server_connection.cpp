@@ -149,6 +149,12 @@ void ServerConnection::open(const wire::Open& wanted) {
                           entry.name);
   }
   if (granted_.size() >= granted_max) {
+    // Keys of what was withdrawn are kept only to say so; they make room for what is served.
+    const auto withdrawn = std::find_if(granted_.begin(), granted_.end(),
+                                        [](const auto& one) { return one.second.number == 0; });
+    if (withdrawn != granted_.end()) granted_.erase(withdrawn);
+  }
+  if (granted_.size() >= granted_max) {
     return refuse_request(wanted.request,
                           refused(Cause::remote_too_many_connections, attempted,
                                   "this connection has opened " + std::to_string(granted_max)),

@@ -71,7 +71,8 @@ TEST_P(RemoteThreads, HaveAConnectionEachWhileExportsComeAndGo) {
   Peer visitor = rig_.connect();
   do {
     const Export passing = test::must(rig_.server().serve(other, "passing"));
-    EXPECT_TRUE(visitor.open("passing").ok());
+    const Result<RemoteRegion> opened = visitor.open("passing");
+    EXPECT_TRUE(opened.ok()) << to_string(opened.error());
   } while (running > 0);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(visitor.open("passing").error().cause, Cause::remote_name_unknown);
