@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,13 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// A host that has files and nothing else; topology asks for no more.
+class NoEnvironment : public system::Environment {
+ public:
+  std::optional<std::string> get(std::string_view) override { return std::nullopt; }
+  Status set(std::string_view, std::string_view) override { return os_error(EPERM, "set"); }
+};
+
+/// A host that has files, an empty environment and nothing else; topology asks for no more.
 class FilesHost : public system::Host {
  public:
   support::MemoryFiles tree;
@@ -37,7 +44,7 @@ class FilesHost : public system::Host {
   system::Memory& memory() override { return absent<system::Memory>(); }
   system::Workers& workers() override { return absent<system::Workers>(); }
   system::Counters& counters() override { return absent<system::Counters>(); }
-  system::Environment& environment() override { return absent<system::Environment>(); }
+  system::Environment& environment() override { return environment_; }
   system::Process& process() override { return absent<system::Process>(); }
   system::Clock& clock() override { return absent<system::Clock>(); }
   system::Entropy& entropy() override { return absent<system::Entropy>(); }
@@ -47,6 +54,7 @@ class FilesHost : public system::Host {
   static Part& absent() {
     std::abort();
   }
+  NoEnvironment environment_;
 };
 
 /// `=PATH` begins a file whose content follows, `>PATH` a link whose target does, `+PATH` a folder.
