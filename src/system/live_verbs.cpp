@@ -46,7 +46,8 @@ namespace {
 
 // Handed to the library as they are; field by field in tests/system/verbs_abi_test.cpp.
 static_assert(sizeof(verbs::ibv_device_attr) == sizeof(::ibv_device_attr));
-static_assert(sizeof(verbs::ibv_port_attr) == sizeof(::ibv_port_attr));
+// It grows at its end (by four bytes in Debian 13); the library is told how much of it we have.
+static_assert(sizeof(verbs::ibv_port_attr) <= sizeof(::ibv_port_attr));
 static_assert(sizeof(verbs::ibv_gid_entry) == sizeof(::ibv_gid_entry));
 static_assert(sizeof(verbs::ibv_qp_init_attr) == sizeof(::ibv_qp_init_attr));
 static_assert(sizeof(verbs::ibv_qp_attr) == sizeof(::ibv_qp_attr));
@@ -159,7 +160,7 @@ int LiveVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr
   ::verbs_context* const extended = verbs_get_ctx_op(real, query_port);
   if (extended != nullptr) {
     return code_of(extended->query_port(real, port, theirs<::ibv_port_attr>(attributes),
-                                        sizeof(::ibv_port_attr)));
+                                        sizeof(verbs::ibv_port_attr)));
   }
   if (functions_->query_port == nullptr) return Verbs::query_port(context, port, attributes);
   return code_of(functions_->query_port(real, port, attributes));
