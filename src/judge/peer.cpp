@@ -56,9 +56,7 @@ class PeerJudge {
     judge_access();
     judge_memory(question_.source, question_.source_kind, question_.target, question_.target_kind);
     judge_memory(question_.target, question_.target_kind, question_.source, question_.source_kind);
-    result_.possible =
-        std::none_of(result_.findings.begin(), result_.findings.end(),
-                     [](const Finding& finding) { return finding.state == FindingState::unmet; });
+    result_.possible = first_unmet(result_.findings) == Cause::none;
     result_.suspect = suspect();
     if (!result_.possible) result_.degraded_causes.clear();
     result_.degraded = !result_.degraded_causes.empty();

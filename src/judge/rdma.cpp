@@ -2,7 +2,6 @@
 // may be registered and how, and the bus between adapter and GPU.
 #include "judge/rdma.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <optional>
@@ -44,9 +43,7 @@ class RdmaJudge {
     judge_kind();
     judge_distance();
     judge_bus();
-    result_.possible =
-        std::none_of(result_.findings.begin(), result_.findings.end(),
-                     [](const Finding& finding) { return finding.state == FindingState::unmet; });
+    result_.possible = first_unmet(result_.findings) == Cause::none;
     if (!result_.possible) result_.degraded_causes.clear();
     result_.degraded = !result_.degraded_causes.empty();
     result_.link = path_between(machine_, device_, gpu_).link;

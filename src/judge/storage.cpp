@@ -2,7 +2,6 @@
 // GPU.
 #include "judge/storage.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -38,9 +37,7 @@ class StorageJudge {
     judge_bus();
     judge_gpu();
     judge_allocation();
-    result_.possible =
-        std::none_of(result_.findings.begin(), result_.findings.end(),
-                     [](const Finding& finding) { return finding.state == FindingState::unmet; });
+    result_.possible = first_unmet(result_.findings) == Cause::none;
     if (!result_.possible) result_.degraded_causes.clear();
     result_.degraded = !result_.degraded_causes.empty();
     return std::move(result_);

@@ -11,24 +11,6 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t text_width = 100;
-
-Paint paint_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::direct:
-      return Paint::good;
-    case Verdict::staged:
-    case Verdict::degraded:
-      return Paint::notice;
-    case Verdict::impossible:
-    case Verdict::broken:
-      return Paint::bad;
-    case Verdict::unknown:
-      return Paint::faint;
-  }
-  return Paint::plain;
-}
-
 Paint paint_of(FindingState state) {
   switch (state) {
     case FindingState::met:
@@ -84,7 +66,7 @@ std::string table(const std::vector<CheckRow>& rows, Style style) {
                      "\n";
   for (const CheckRow& row : rows) {
     const std::string causes = causes_text(row.causes);
-    std::string verdict = painted(to_string(row.verdict), paint_of(row.verdict), style);
+    std::string verdict = painted(to_string(row.verdict), paint_of_verdict(row.verdict), style);
     if (!causes.empty()) verdict += "  " + causes;
     text += line(to_string(row.member), pair_text(row), row.direction, visible(row.path),
                  painted(left(to_string(row.state), 8), paint_of(row.state), style), verdict) +

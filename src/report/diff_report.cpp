@@ -10,8 +10,6 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t diff_text_width = 100;
-
 Paint paint_of(DiffWeight weight) {
   switch (weight) {
     case DiffWeight::verdict:
@@ -59,13 +57,13 @@ std::string diff_text(const DiffReport& report, Style style) {
     for (const auto& [name, value] :
          {std::pair<std::string_view, const std::string&>("A", line.before),
           std::pair<std::string_view, const std::string&>("B", line.after)}) {
-      const std::string block = wrapped(shown(value), 12, diff_text_width);
+      const std::string block = wrapped(shown(value), 12, text_width);
       text += "         " + left(name, 3) + block.substr(std::min<std::size_t>(12, block.size()));
     }
     if (line.cause != Cause::none) {
       const std::string block = wrapped(
           std::string(to_string(line.cause)) + ": " + std::string(cause_row(line.cause).remedy), 14,
-          diff_text_width);
+          text_width);
       text += "         try  " + block.substr(std::min<std::size_t>(14, block.size()));
     }
   }

@@ -11,7 +11,6 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t explain_width = 100;
 constexpr std::size_t explain_indent = 10;
 constexpr std::size_t explain_subjects_max = 8;
 constexpr std::size_t explain_lines_max = 5;
@@ -21,22 +20,6 @@ struct ExplainBlock {
   const core::ExplainedVerdict* first = nullptr;
   std::vector<const core::ExplainedVerdict*> rows;
 };
-
-Paint explain_paint(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::direct:
-      return Paint::good;
-    case Verdict::staged:
-    case Verdict::degraded:
-      return Paint::notice;
-    case Verdict::impossible:
-    case Verdict::broken:
-      return Paint::bad;
-    case Verdict::unknown:
-      return Paint::faint;
-  }
-  return Paint::plain;
-}
 
 std::vector<ExplainBlock> explain_blocks(const std::vector<core::ExplainedVerdict>& verdicts) {
   std::vector<ExplainBlock> blocks;
@@ -81,7 +64,7 @@ std::string explain_subjects(const ExplainBlock& block) {
 }
 
 std::string explain_field(std::string_view name, std::string_view text, Style style) {
-  std::string lines = wrapped(text, explain_indent, explain_width);
+  std::string lines = wrapped(text, explain_indent, text_width);
   const std::string label = "  " + left(name, explain_indent - 2);
   return painted(label, Paint::faint, style) +
          (lines.size() > explain_indent ? lines.substr(explain_indent) : lines);
@@ -130,7 +113,7 @@ std::string explain_block(const ExplainBlock& block, Style style) {
   const core::ExplainedVerdict& row = *block.first;
   std::string text =
       fmt::format("{} {}  {}\n", left(to_string(row.member), 7),
-                  painted(left(to_string(row.verdict), 10), explain_paint(row.verdict), style),
+                  painted(left(to_string(row.verdict), 10), paint_of_verdict(row.verdict), style),
                   explain_subjects(block));
   text += explain_ended(explain_field("so", visible(row.reason), style));
   bool first = true;
@@ -175,13 +158,13 @@ std::string explanation_text(const core::Explanation& explanation, Style style) 
                "/proc/driver/nvidia-fs, lspci -vvv and -tv, lsmod, dmesg, ibv_devinfo, perftest, "
                "p2pBandwidthLatencyTest, simpleP2P, nvbandwidth, peer-memory counters, perf stat, "
                "rocm-smi.",
-               2, explain_width));
+               2, text_width));
   }
   std::string text = "read\n" + explain_pieces(explanation, style);
   for (const ExplainBlock& block : explain_blocks(explanation.verdicts))
     text += '\n' + explain_block(block, style);
   text += fmt::format("\noverall {}\n", painted(to_string(explanation.overall),
-                                                explain_paint(explanation.overall), style));
+                                                paint_of_verdict(explanation.overall), style));
   return text;
 }
 

@@ -11,25 +11,8 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t proof_text_width = 100;
 constexpr std::size_t row_indent = 9;
 constexpr std::size_t label_columns = 9;
-
-Paint paint_of_verdict(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::direct:
-      return Paint::good;
-    case Verdict::staged:
-    case Verdict::degraded:
-      return Paint::notice;
-    case Verdict::impossible:
-    case Verdict::broken:
-      return Paint::bad;
-    case Verdict::unknown:
-      return Paint::faint;
-  }
-  return Paint::plain;
-}
 
 std::string pair_text(const ProofRow& row) {
   return visible(fmt::format("{} -> {}", row.source, row.target));
@@ -55,7 +38,7 @@ std::string slope_text(const std::optional<Slope>& slope) {
 /// A labelled paragraph below a row.
 std::string paragraph(std::string_view label, std::string_view text) {
   const std::size_t indent = row_indent + label_columns;
-  const std::string block = wrapped(visible(text), indent, proof_text_width);
+  const std::string block = wrapped(visible(text), indent, text_width);
   return std::string(row_indent, ' ') + left(label, label_columns) +
          block.substr(std::min(indent, block.size()));
 }
@@ -66,7 +49,7 @@ std::string contradictions(const std::vector<ProofRow>& rows, Style style) {
     for (const std::string& sentence : row.contradictions) {
       text += painted("CONTRADICTION", Paint::bad, style) +
               fmt::format("  {} {} {}\n", to_string(row.member), pair_text(row), row.direction);
-      text += wrapped(visible(sentence), 4, proof_text_width);
+      text += wrapped(visible(sentence), 4, text_width);
     }
   }
   if (text.empty()) return text;
@@ -83,7 +66,7 @@ std::string causes_text(const ProofRow& row, std::set<Cause>& explained, Style s
     text += std::string(row_indent, ' ') + left(text.empty() ? "because" : "", label_columns) +
             painted(entry.id, Paint::strong, style) + "\n";
     if (!explained.insert(cause).second) continue;
-    text += wrapped(entry.sentence, row_indent + label_columns + 2, proof_text_width);
+    text += wrapped(entry.sentence, row_indent + label_columns + 2, text_width);
     const auto finding =
         std::find_if(row.facts.findings.begin(), row.facts.findings.end(), [&](const Finding& one) {
           return one.cause == cause && one.state == FindingState::unmet && !one.remedy.empty();
@@ -91,7 +74,7 @@ std::string causes_text(const ProofRow& row, std::set<Cause>& explained, Style s
     const std::string remedy =
         finding != row.facts.findings.end() ? finding->remedy : std::string(entry.remedy);
     if (!remedy.empty())
-      text += wrapped("try: " + visible(remedy), row_indent + label_columns + 2, proof_text_width);
+      text += wrapped("try: " + visible(remedy), row_indent + label_columns + 2, text_width);
   }
   return text;
 }

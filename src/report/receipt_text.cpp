@@ -13,7 +13,6 @@ namespace nobounce::report {
 namespace {
 
 constexpr std::size_t receipt_label_columns = 12;
-constexpr std::size_t receipt_text_width = 100;
 constexpr std::array<Carriage, carriage_count> carriages{
     Carriage::direct,     Carriage::device_bounced, Carriage::in_place,
     Carriage::cpu_mapped, Carriage::staged,         Carriage::unattributed};
@@ -81,10 +80,9 @@ std::string causes_lines(const Receipt& receipt, Style style) {
   for (std::size_t i = 0; i < receipt.cause_count; ++i) {
     const CauseRow& row = cause_row(receipt.causes[i]);
     text += line(i == 0 ? "because" : "", painted(row.id, Paint::strong, style));
-    text += wrapped(row.sentence, receipt_label_columns + 4, receipt_text_width);
+    text += wrapped(row.sentence, receipt_label_columns + 4, text_width);
     if (!row.remedy.empty())
-      text +=
-          wrapped("try: " + std::string(row.remedy), receipt_label_columns + 4, receipt_text_width);
+      text += wrapped("try: " + std::string(row.remedy), receipt_label_columns + 4, text_width);
   }
   return text;
 }

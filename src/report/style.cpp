@@ -38,6 +38,22 @@ bool is_control(std::string_view character) {
 
 }  // namespace
 
+Paint paint_of_verdict(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::direct:
+      return Paint::good;
+    case Verdict::staged:
+    case Verdict::degraded:
+      return Paint::notice;
+    case Verdict::impossible:
+    case Verdict::broken:
+      return Paint::bad;
+    case Verdict::unknown:
+      return Paint::faint;
+  }
+  return Paint::plain;
+}
+
 std::string painted(std::string_view text, Paint paint, Style style) {
   if (!style.colour || paint == Paint::plain || text.empty()) return std::string(text);
   std::string result(code_of(paint));

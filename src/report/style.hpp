@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <nobounce/words.hpp>
+
 namespace nobounce::report {
 
 /// Decided by the caller: a report cannot know whether it goes to a terminal.
@@ -13,10 +15,15 @@ struct Style {
   bool colour = false;
 };
 
+/// Columns that a report's lines keep to where words allow.
+inline constexpr std::size_t text_width = 100;
+
 enum class Paint : std::uint8_t { plain, strong, faint, good, notice, bad };
 
 /// The text in that paint; unchanged without colour.
 [[nodiscard]] std::string painted(std::string_view text, Paint paint, Style style);
+
+[[nodiscard]] Paint paint_of_verdict(Verdict verdict);
 
 /// Names as a terminal may see them: control characters (also DEL, those of 0x80 to 0x9F, and bytes
 /// that are no UTF-8) as `\xNN`, byte by byte. Other UTF-8 stays.

@@ -14,8 +14,6 @@ namespace nobounce::report {
 
 namespace {
 
-constexpr std::size_t matrix_text_width = 100;
-
 DeviceRef device(DeviceRef::Kind kind, std::size_t index) {
   return {kind, static_cast<std::uint16_t>(index)};
 }
@@ -88,7 +86,7 @@ std::string matrix(const Machine& machine, const std::vector<DeviceRef>& rows,
     }
   }
   const std::size_t per_block =
-      std::max<std::size_t>(1, (matrix_text_width - row_columns) / (cell_columns + 2));
+      std::max<std::size_t>(1, (text_width - row_columns) / (cell_columns + 2));
   std::string text;
   for (std::size_t begin = 0; begin < columns.size(); begin += per_block) {
     const std::size_t end = std::min(columns.size(), begin + per_block);
@@ -160,7 +158,7 @@ std::string matrices_text(const Machine& machine, Style style) {
   if (gpus.size() > 1) add("GPU x GPU", gpus);
   add("GPU x drive", drives);
   add("GPU x NIC", nics);
-  if (!legend.links.empty()) text += wrapped(legend.text(), 0, matrix_text_width);
+  if (!legend.links.empty()) text += wrapped(legend.text(), 0, text_width);
   return text;
 }
 
@@ -179,7 +177,7 @@ std::string partners_text(const Machine& machine, Style style) {
       partners += nearest;
     }
     const std::string name = left(visible(device_name(machine, gpu)), 8);
-    const std::string block = wrapped(partners, 8, matrix_text_width);
+    const std::string block = wrapped(partners, 8, text_width);
     text += name + block.substr(std::min<std::size_t>(8, block.size()));
   }
   return text;
@@ -219,7 +217,7 @@ std::string rails_text(const Machine& machine, Style style) {
   const std::string block =
       wrapped(problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
                                : "not aligned: " + problems,
-              8, matrix_text_width);
+              8, text_width);
   return head + "   " + block.substr(std::min<std::size_t>(8, block.size()));
 }
 

@@ -129,10 +129,7 @@ core::RegionView region_of(SessionState& state, const Place& place) {
 /// missing here.
 void add_what_ended(SessionState& state, const PeerConnection& peer, std::uint32_t number,
                     Candidate& candidate) {
-  const std::vector<Finding>& known = candidate.assessment.findings;
-  const bool explained = std::any_of(known.begin(), known.end(), [](const Finding& finding) {
-    return finding.state == FindingState::unmet;
-  });
+  const bool explained = first_unmet(candidate.assessment.findings) != Cause::none;
   if (candidate.assessment.usable || explained) return;
   std::optional<Error> ended = peer.error();
   if (!ended.has_value()) ended = state.providers.rdma->lost(number);

@@ -1,71 +1,15 @@
 // Repeated transfers allocate nothing, on no thread of a session.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 
 #include <nobounce/software_machine.hpp>
 
 #include "fabric/soft_host.hpp"
+#include "support/counted_allocations.hpp"
 #include "support/quick_cuda.hpp"
 #include "support/soft_session.hpp"
 #include "system/live_host.hpp"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-}  // namespace
-
-void* operator new(std::size_t length_bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* const memory = std::malloc(length_bytes);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-// All forms that anybody here may use, so that none falls back on the library's own.
-void* operator new(std::size_t length_bytes, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(length_bytes);
-}
-void* operator new(std::size_t length_bytes, std::align_val_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  const auto step = static_cast<std::size_t>(alignment);
-  void* const memory = std::aligned_alloc(step, (length_bytes + step - 1) / step * step);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-void* operator new[](std::size_t length_bytes) {
-  return operator new(length_bytes);
-}
-void* operator new[](std::size_t length_bytes, const std::nothrow_t& nothrow) noexcept {
-  return operator new(length_bytes, nothrow);
-}
-void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace nobounce {
 namespace {
@@ -81,11 +25,11 @@ std::uint64_t allocations_of(Session& session, const Place& source, const Place&
     good = session.transfer(source, target, options).ok();
   }
   EXPECT_TRUE(good);
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = test::allocations();
   for (int i = 0; i < repeats && good; ++i) {
     good = session.transfer(source, target, options).ok();
   }
-  const std::uint64_t after = allocations;
+  const std::uint64_t after = test::allocations();
   EXPECT_TRUE(good);
   EXPECT_GT(before, 0u) << "the count works";
   return after - before;

@@ -2,54 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
-#include <new>
 
+#include "support/counted_allocations.hpp"
 #include "support/temporary_directory.hpp"
 #include "system/faulty_host.hpp"
 #include "system/live_host.hpp"
-
-namespace {
-
-thread_local std::uint64_t allocations = 0;
-
-}  // namespace
-
-void* operator new(std::size_t length_bytes) {
-  ++allocations;
-  void* const memory = std::malloc(length_bytes);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-// All forms that anybody here may use, so that none falls back on the library's own.
-void* operator new(std::size_t length_bytes, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(length_bytes);
-}
-void* operator new[](std::size_t length_bytes) {
-  return operator new(length_bytes);
-}
-void* operator new[](std::size_t length_bytes, const std::nothrow_t& nothrow) noexcept {
-  return operator new(length_bytes, nothrow);
-}
-void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace nobounce::system {
 namespace {
@@ -72,7 +29,7 @@ TEST(HotCalls, AllocateNothingWhenTheySucceed) {
   std::array<std::byte, 512> bytes{};
   bool good = true;
   int looks = 0;
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = test::allocations_of_this_thread();
   for (Storage* storage : {&host->storage(), &faulty->storage()}) {
     good = good && storage->read(*file, bytes.data(), bytes.size(), FileOffset{512});
     good = good && storage->write(*file, bytes.data(), bytes.size(), FileOffset{0});
@@ -82,7 +39,7 @@ TEST(HotCalls, AllocateNothingWhenTheySucceed) {
   host->workers().notify();
   good = good && host->workers().wait([&] { return ++looks > 250; }, 0);
   good = good && !host->workers().wait([] { return false; }, host->clock().now_ns() + 100'000);
-  const std::uint64_t after = allocations;
+  const std::uint64_t after = test::allocations_of_this_thread();
   EXPECT_TRUE(good);
   EXPECT_EQ(after - before, 0u);
   EXPECT_GT(before, 0u) << "the count works";
