@@ -295,6 +295,7 @@ TEST(RdmaAdapters, AreChosenByDistanceAndJudgedWhenNamed) {
   RdmaRig rig(*software_machine_description("dgx"));
   ASSERT_TRUE(rig.near->open_connection(1, {.near = rig.gpu(5)}).ok());
   EXPECT_EQ(rig.near->adapters(1), std::vector<std::uint32_t>{5});
+  ASSERT_FALSE(rig.near->findings(1).empty());
   for (const Finding& finding : rig.near->findings(1)) {
     EXPECT_EQ(finding.state, FindingState::met) << finding.observed;
   }

@@ -49,6 +49,7 @@ void expect_golden(const std::string& file, const std::string& text) {
   if (std::getenv("NOBOUNCE_WRITE_GOLDEN") != nullptr) {
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
+    ADD_FAILURE() << "written, not compared: " << path;
     return;
   }
   EXPECT_EQ(text_of(path), text) << file << ": see tests/machines/README.md";

@@ -46,6 +46,19 @@ class Serving {
     return "rdma://" + address_ + "/" + name;
   }
   void kill() const { running_.send(SIGKILL); }
+  /// Waits until it has told that many events of a kind, in JSON; false if it does not come to it.
+  [[nodiscard]] bool tells(const std::string& kind, int times) {
+    const std::string word = "\"event\":\"" + kind + "\"";
+    for (int i = 0; i < 15000 && !running_.ended(); ++i) {
+      const std::string text = running_.so_far();
+      int seen = 0;
+      for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+        ++seen;
+      if (seen >= times) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+  }
   /// Ends it by a signal.
   [[nodiscard]] Ran finish(int signal_number) {
     running_.send(signal_number);
