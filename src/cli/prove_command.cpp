@@ -221,8 +221,8 @@ int run_prove(CommandContext& context, const ProveArguments& arguments) {
   if (before.has_value()) changes = proof::changes_since(*before, proof);
   Status saved;
   if (!arguments.save.empty()) {
-    saved =
-        write_text_file(host, arguments.save, core::dump_json(report::proof_json(proof)) + "\n");
+    saved = write_text_file(console, host, arguments.save,
+                            core::dump_json(report::proof_json(proof)) + "\n");
   }
   if (console.json()) {  // one document: where it could not be saved, that
     if (saved.ok()) console.document(report::proof_json(proof, changes));

@@ -115,7 +115,8 @@ int run_record(CommandContext& context, const RecordArguments& arguments) {
     context.console.text(text);
     return exit_done;
   }
-  if (Status written = write_text_file(context.live, arguments.output, text); !written.ok()) {
+  if (Status written = write_text_file(context.console, context.live, arguments.output, text);
+      !written.ok()) {
     return context.console.problem({written.error()});
   }
   return exit_done;

@@ -5,9 +5,14 @@
 #include <cstddef>
 #include <utility>
 
+#include "system/append.hpp"
+
 namespace nobounce::cli {
 
 namespace {
+
+constexpr system::FileHandle standard_output{1};
+constexpr system::FileHandle standard_error{2};
 
 constexpr std::uint64_t text_bytes_max = 64u << 20;
 
@@ -42,6 +47,32 @@ Status write_all(system::Storage& storage, system::FileHandle file, const std::s
   return storage.sync(file);
 }
 
+bool is_same(const system::FileStatus& one, const Result<system::FileStatus>& other) {
+  return other.ok() && one.inode == other->inode && one.device_major == other->device_major &&
+         one.device_minor == other->device_minor && one.type == other->type;
+}
+
+/// Whole or not at all. `mode`: the permissions of the file that is replaced.
+Status replace(system::Host& host, const std::string& path, const std::string& text,
+               unsigned mode) {
+  system::Storage& storage = host.storage();
+  const std::string temporary = path + ".nobounce-" + std::to_string(host.process().id());
+  const Result<system::FileHandle> handle =
+      storage.open(temporary, {.access = system::FileAccess::write,
+                               .create = true,
+                               .exclusive = true,
+                               .truncate = false,
+                               .direct = false,
+                               .mode = mode});
+  if (!handle.ok()) return handle.error();
+  OpenedFile file(storage, *handle);
+  Status status = write_all(storage, file.get(), text);
+  if (Status closed = file.close(); status.ok()) status = closed;
+  if (status.ok()) status = storage.rename(temporary, path);
+  if (!status.ok()) (void)storage.remove(temporary);
+  return status;
+}
+
 }  // namespace
 
 Result<std::string> read_text_file(system::Host& host, const std::string& path) {
@@ -73,22 +104,45 @@ Result<std::string> read_text_file(system::Host& host, const std::string& path) 
   return text;
 }
 
-Status write_text_file(system::Host& host, const std::string& path, const std::string& text) {
+Status write_text_file(Console& console, system::Host& host, const std::string& path,
+                       const std::string& text) {
   system::Storage& storage = host.storage();
-  const std::string temporary = path + ".nobounce-" + std::to_string(host.process().id());
-  const Result<system::FileHandle> handle =
-      storage.open(temporary, {.access = system::FileAccess::write,
-                               .create = true,
-                               .exclusive = true,
-                               .truncate = false,
-                               .direct = false});
-  if (!handle.ok()) return handle.error();
-  OpenedFile file(storage, *handle);
-  Status status = write_all(storage, file.get(), text);
-  if (Status closed = file.close(); status.ok()) status = closed;
-  if (status.ok()) status = storage.rename(temporary, path);
-  if (!status.ok()) (void)storage.remove(temporary);
-  return status;
+  const auto refuse = [&path](std::string detail) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "write " + path,
+                 .detail = std::move(detail),
+                 .remedy = "name a regular file, or one that does not exist yet"};
+  };
+  const Result<system::FileStatus> status = storage.status_of(path);
+  if (!status.ok()) {
+    if (status.error().code != ENOENT) return status.error();
+    if (storage.is_symbolic_link(path)) return refuse("it is a link that leads nowhere");
+    return replace(host, path, text, system::OpenOptions{}.mode);
+  }
+  if (is_same(*status, storage.status(standard_output))) {
+    console.text(text);
+    return {};
+  }
+  switch (status->type) {
+    case system::FileType::regular: {
+      if (is_same(*status, storage.status(standard_error))) break;
+      const Result<std::string> target = storage.real_path(path);
+      if (!target.ok()) return target.error();
+      return replace(host, *target, text, status->mode);
+    }
+    case system::FileType::fifo:
+    case system::FileType::character_device:
+      break;
+    case system::FileType::directory:
+      return refuse("it is a folder");
+    case system::FileType::block_device:
+      return refuse("it is a drive, and what is on it would be lost");
+    case system::FileType::socket:
+    case system::FileType::other:
+      return refuse("it exists and is no regular file");
+  }
+  console.flush();
+  return system::append_to(path, text);
 }
 
 }  // namespace nobounce::cli

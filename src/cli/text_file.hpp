@@ -4,6 +4,7 @@
 #include <string>
 
 #include <nobounce/result.hpp>
+#include "cli/console.hpp"
 #include "system/host.hpp"
 
 namespace nobounce::cli {
@@ -11,9 +12,11 @@ namespace nobounce::cli {
 /// At most 64 MiB.
 [[nodiscard]] Result<std::string> read_text_file(system::Host& host, const std::string& path);
 
-/// Under another name in the same directory, synced, then renamed: the file appears whole or not at
-/// all.
-[[nodiscard]] Status write_text_file(system::Host& host, const std::string& path,
+/// A regular file, behind links too, appears whole or not at all: it is written under another name
+/// in the same folder, synced, then renamed. A pipe, a terminal or a device like /dev/null is
+/// written to and stays what it is; what is this process's standard output is printed. Folders,
+/// drives and sockets are refused.
+[[nodiscard]] Status write_text_file(Console& console, system::Host& host, const std::string& path,
                                      const std::string& text);
 
 }  // namespace nobounce::cli

@@ -14,8 +14,8 @@ int run_topo(CommandContext& context, const TopoArguments& arguments) {
   Result<Machine> machine = topology::read_machine(*context.machine.host);
   if (!machine.ok()) return context.console.problem({std::move(machine).error()});
   if (!arguments.svg.empty()) {
-    const Status written =
-        write_text_file(context.live, arguments.svg, report::topology_svg(*machine));
+    const Status written = write_text_file(context.console, context.live, arguments.svg,
+                                           report::topology_svg(*machine));
     if (!written.ok()) return context.console.problem({written.error()});
   }
   if (context.console.json()) {
