@@ -96,7 +96,10 @@ class PathJudge {
     });
   }
 
-  [[nodiscard]] bool by_chip_link() const { return !peers_ && machine_.gpus[gpu_.index].coherent; }
+  [[nodiscard]] bool coherent() const { return !peers_ && machine_.gpus[gpu_.index].coherent; }
+  /// The link joins the GPU to the processor of its own socket, and to no other.
+  [[nodiscard]] bool by_chip_link() const { return coherent() && !path_.crosses_socket; }
+  [[nodiscard]] bool by_far_chip_link() const { return coherent() && path_.crosses_socket; }
 
   [[nodiscard]] std::string ports_with(AcsMode mode) const {
     std::string names;
@@ -116,6 +119,12 @@ class PathJudge {
       add(unknown(rule, "ACS is the host's: a virtual machine does not see it", source));
     } else if (by_chip_link()) {
       add(met(rule, "the GPU is reached over NVLink-C2C, not by a peer request", source));
+    } else if (path_.redirected && by_far_chip_link()) {
+      add(unknown(rule,
+                  ports_with(AcsMode::redirect) +
+                      " redirects peer requests upstream; nobody can tell whether they reach a GPU "
+                      "behind NVLink-C2C on another socket",
+                  source));
     } else if (path_.redirected && translated_pass()) {
       add(met(rule,
               ports_with(AcsMode::redirect) +
@@ -175,6 +184,12 @@ class PathJudge {
       add(met({Cause::machine_coherent_link, pair_, "a coherent link, or a common PCIe switch"},
               level + " over PCIe, which says nothing here: NVLink-C2C joins GPU and processor",
               source));
+    } else if (by_far_chip_link()) {
+      add(unknown(rule,
+                  level +
+                      ": NVLink-C2C joins the GPU to another socket's processor; nobody can tell "
+                      "whether requests from this socket reach it",
+                  source));
     } else if (path_.common_switch.has_value()) {
       add(met(rule, level + ": below one PCIe switch", source));
     } else {

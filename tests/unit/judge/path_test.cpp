@@ -74,5 +74,25 @@ TEST(Way, ToACoherentGpuIsNotJudgedByDistance) {
   EXPECT_EQ(way.state(Cause::machine_coherent_link), FindingState::met);
 }
 
+TEST(Way, ToACoherentGpuOfAnotherSocketIsUnknown) {
+  for (const PeerForwarding forwarding :
+       {PeerForwarding::allowed, PeerForwarding::refused, PeerForwarding::unknown}) {
+    Way way;
+    way.machine.switches[0].ports.clear();
+    way.machine.numa_nodes.resize(2);
+    way.machine.numa_nodes[1].socket = 1;
+    way.machine.host_bridges.resize(2);
+    way.machine.host_bridges[1].numa = 1;
+    for (HostBridge& bridge : way.machine.host_bridges) bridge.peer_forwarding = forwarding;
+    way.machine.nics[0].parent = {Parent::Kind::host_bridge, 1};
+    way.machine.gpus[0].coherent = true;
+    core::complete_machine(way.machine);
+    EXPECT_EQ(way.state(Cause::machine_cross_socket), FindingState::unknown);
+    way.machine.switches[0].acs = AcsMode::redirect;
+    for (SwitchPort& port : way.machine.switches[0].ports) port.acs = AcsMode::redirect;
+    EXPECT_EQ(way.state(Cause::machine_acs_redirect), FindingState::unknown);
+  }
+}
+
 }  // namespace
 }  // namespace nobounce::judge
