@@ -145,6 +145,69 @@ void hide_serial(std::string& config) {
   }
 }
 
+bool begins(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// Of `/proc/cmdline` the keys that a judgement may rest on. Any other word may hold anything.
+bool is_kept_token(std::string_view token) {
+  constexpr std::string_view kept[] = {
+      "iommu",      "intel_iommu",        "amd_iommu",      "iommu.passthrough", "iommu.strict",
+      "pci",        "pcie_aspm",          "pcie_ports",     "pcie_acs_override", "hugepages",
+      "hugepagesz", "default_hugepagesz", "numa_balancing", "mitigations",       "swiotlb"};
+  constexpr std::string_view modules[] = {
+      "nvidia",    "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem",
+      "nvidia_fs", "nvme",       "nvme_core",  "nvme_rdma",      "nvme_tcp"};
+  const std::string_view key = token.substr(0, token.find('='));
+  const std::string_view module = key.substr(0, key.find('.'));
+  const auto is = [](std::string_view word) {
+    return [word](std::string_view each) { return each == word; };
+  };
+  return std::any_of(std::begin(kept), std::end(kept), is(key)) ||
+         (module != key && std::any_of(std::begin(modules), std::end(modules), is(module)));
+}
+
+/// Blanks inside of quotes part no words.
+std::string kept_tokens(std::string_view line) {
+  std::string result;
+  for (std::size_t at = 0; at < line.size();) {
+    bool quoted = false;
+    std::size_t end = at;
+    for (; end < line.size(); ++end) {
+      if (line[end] == '"') quoted = !quoted;
+      const bool blank = line[end] == ' ' || line[end] == '\t' || line[end] == '\n';
+      if (blank && !quoted) break;
+    }
+    const std::string_view token = line.substr(at, end - at);
+    at = end + 1;
+    if (!is_kept_token(token)) continue;
+    if (!result.empty()) result += ' ';
+    result += token;
+  }
+  return result + "\n";
+}
+
+/// `Linux version 6.8.0 (alice@node17) (gcc ...) #1 SMP`: who built it stands in the first
+/// brackets.
+std::string without_builder(std::string_view version) {
+  const std::size_t open = version.find(" (");
+  if (open == std::string_view::npos) return std::string(version);
+  std::size_t end = open + 1;
+  for (int depth = 0; end < version.size(); ++end) {
+    if (version[end] == '(') ++depth;
+    if (version[end] == ')' && --depth == 0) break;
+  }
+  std::string result(version.substr(0, open));
+  if (end < version.size()) result += version.substr(end + 1);
+  return result;
+}
+
+/// Replaced already.
+bool is_numbered(std::string_view word, std::string_view kind) {
+  return begins(word, kind) && word.size() > kind.size() + 1 && word[kind.size()] == '-' &&
+         word.find_first_not_of("0123456789", kind.size() + 1) == std::string_view::npos;
+}
+
 bool is_config(std::string_view path) {
   return path.size() > 7 && path.substr(path.size() - 7) == "/config" &&
          path.substr(0, 5) == "/sys/";
@@ -171,7 +234,8 @@ std::string Anonymiser::numbered(const char* kind, std::string_view original) {
       known.try_emplace(std::string(original), known.size() + 1).first->second;
   const std::string_view what = kind;
   if (what == "uuid") return "00000000-0000-4000-8000-" + padded(number, 12);
-  if (what == "mac") return "02:00:00:00:00:" + padded(number % 100, 2);
+  if (what == "mac")
+    return "02:00:00:00:" + padded(number / 100 % 100, 2) + ":" + padded(number % 100, 2);
   if (what == "guid") return "0200:0000:0000:" + padded(number, 4);
   if (what == "ipv4") return "192.0.2." + std::to_string(number % 256);
   if (what == "ipv6") return "2001:db8::" + std::to_string(number);
@@ -195,6 +259,8 @@ std::string Anonymiser::by_form(std::string_view text) {
     if (starts || before == ':') found("uuid", groups_length(rest, {8, 4, 4, 4, 12}, '-'));
     if (starts) {
       found("mac", groups_length(rest, {2, 2, 2, 2, 2, 2}, ':'));
+      found("mac", groups_length(rest, {2, 2, 2, 2, 2, 2}, '-'));
+      found("mac", groups_length(rest, {2, 2, 2, 2, 2, 2, 2}, '-'));  // BOOTIF: its kind in front
       found("guid", groups_length(rest, {4, 4, 4, 4}, ':'));
       found("ipv6", ipv6_length(rest));
       found("ipv4", ipv4_length(rest));
@@ -225,7 +291,35 @@ std::string Anonymiser::text(std::string_view original) {
       at += replacement.size();
     }
   }
-  return by_form(result);
+  return by_form(without_owners(result));
+}
+
+/// The step below a folder that has one for each user or project.
+std::string Anonymiser::without_owners(std::string_view text) {
+  constexpr std::string_view folders[] = {"/home/",   "/users/",    "/Users/",  "/scratch/",
+                                          "/export/", "/projects/", "/project/"};
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const auto* folder = std::find_if(std::begin(folders), std::end(folders),
+                                      [rest](std::string_view each) { return begins(rest, each); });
+    if (folder == std::end(folders)) {
+      result += text[at++];
+      continue;
+    }
+    // The slash behind a step may begin the next folder: `/export/home/alice`.
+    result += folder->substr(0, folder->size() - 1);
+    at += folder->size() - 1;
+    const std::size_t begin = at + 1;
+    const std::size_t end = std::min(text.find_first_of("/ \t\n,:;\"", begin), text.size());
+    const std::string_view step = text.substr(begin, end - begin);
+    const bool common = step.empty() || is_vocabulary(step) || is_numbered(step, "user") ||
+                        is_numbered(step, "host");
+    if (common) continue;
+    result += '/' + numbered("user", step);
+    at = end;
+  }
+  return result;
 }
 
 void Anonymiser::apply(core::Json& json) {
@@ -238,30 +332,57 @@ void Anonymiser::apply(core::Json& json) {
   }
 }
 
+std::string Anonymiser::content(std::string_view path, std::string original) {
+  if (is_config(path)) {
+    hide_serial(original);
+    return original;
+  }
+  if (path == "/proc/cmdline") return text(kept_tokens(original));
+  if (path == "/proc/version") return text(without_builder(original));
+  return text(original);
+}
+
+void Anonymiser::move_files_of_variables(Recording& recording) {
+  for (auto& [name, value] : recording.environment) {
+    const std::size_t slash = value.rfind('/');
+    const bool file = name.find("PATH") != std::string::npos ||
+                      name.find("FILE") != std::string::npos || begins(value, "/");
+    if (slash == std::string::npos || !file) continue;
+    const std::string_view where = std::string_view(value).substr(0, slash);
+    if (where == "/etc" || begins(where, "/usr/local/cuda")) continue;
+    const std::string folder = '/' + numbered("folder", where);
+    moved_[value] = folder + text(value.substr(slash));
+  }
+}
+
+std::string Anonymiser::path(const std::string& original) {
+  const auto moved = moved_.find(original);
+  return moved != moved_.end() ? moved->second : text(original);
+}
+
 void Anonymiser::apply(Recording& recording) {
+  move_files_of_variables(recording);
   FileRecord files;
-  for (auto& [path, content] : recording.files.texts) {
-    const bool config = is_config(path);
-    if (config) hide_serial(content);
-    files.texts[text(path)] = config ? std::move(content) : text(content);
+  for (auto& [name, original] : recording.files.texts) {
+    files.texts[path(name)] = content(name, std::move(original));
   }
-  for (auto& [path, names] : recording.files.folders) {
-    for (std::string& name : names) name = text(name);
-    files.folders[text(path)] = std::move(names);
+  for (auto& [name, names] : recording.files.folders) {
+    for (std::string& each : names) each = text(each);
+    files.folders[path(name)] = std::move(names);
   }
-  for (const auto& [path, target] : recording.files.links) files.links[text(path)] = text(target);
-  for (const auto& [path, code] : recording.files.unreadable) files.unreadable[text(path)] = code;
+  for (const auto& [name, target] : recording.files.links) files.links[path(name)] = path(target);
+  for (const auto& [name, code] : recording.files.unreadable) files.unreadable[path(name)] = code;
   recording.files = std::move(files);
   const auto map = [this](auto& values) {
     auto old = std::move(values);
     values.clear();
-    for (const auto& [key, value] : old) values[text(key)] = text(value);
+    for (const auto& [key, value] : old) values[path(key)] = path(value);
   };
   map(recording.environment);
   map(recording.places);
   auto missing = std::move(recording.missing_places);
   recording.missing_places.clear();
-  for (const auto& [path, code] : missing) recording.missing_places[text(path)] = code;
+  for (const auto& [name, code] : missing) recording.missing_places[path(name)] = code;
   recording.name = text(recording.name);
   apply(recording.nvml);
   apply(recording.cuda);

@@ -27,17 +27,26 @@ class Anonymiser {
  public:
   explicit Anonymiser(KnownSecrets secrets);
 
-  /// UUIDs, MAC and IP addresses, GUIDs, long hexadecimal numbers, WWNs, and the known words.
+  /// UUIDs, MAC and IP addresses, GUIDs, long hexadecimal numbers, WWNs, the known words, and
+  /// whose folder it is below /home, /scratch, /export and /projects.
   [[nodiscard]] std::string text(std::string_view original);
+  /// All texts of it; besides, of the kernel's command line only what judging may need stays, and
+  /// of its version not who built it.
   void apply(Recording& recording);
 
  private:
   [[nodiscard]] std::string by_form(std::string_view text);
+  [[nodiscard]] std::string without_owners(std::string_view text);
+  [[nodiscard]] std::string content(std::string_view path, std::string original);
+  /// Where files lie that variables name is nobody's business; what they are called stays.
+  void move_files_of_variables(Recording& recording);
+  [[nodiscard]] std::string path(const std::string& original);
   [[nodiscard]] std::string numbered(const char* kind, std::string_view original);
   void apply(core::Json& json);
 
   std::vector<std::pair<std::string, const char*>> words_;  ///< longest first
   std::map<std::string, std::map<std::string, std::size_t>> seen_;
+  std::map<std::string, std::string> moved_;  ///< files that variables name: where they lie now
 };
 
 }  // namespace nobounce::recording

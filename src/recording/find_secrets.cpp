@@ -98,14 +98,56 @@ class SecretFinder {
     for (const core::MountLine& line : core::parse_mount_table(read("/proc/self/mountinfo"))) {
       add_home(line.point);
       add_home(line.source);
-      // `server:/export`, `10.0.0.1@tcp:/scratch`, `//server/share`.
-      const std::size_t colon = line.source.find(":/");
-      if (colon != std::string::npos) {
-        const std::string server = line.source.substr(0, colon);
-        add_host(server.substr(0, server.find('@')));
-      } else if (line.source.substr(0, 2) == "//") {
-        add_host(line.source.substr(2, line.source.find('/', 2) - 2));
+      add_users_of_options(line);
+      // `server:/export`, `alice@server:/export`, `mds1@o2ib:mds2@o2ib:/scratch`,
+      // `mon1:6789,mon2:6789:/x`, `alice@cluster-id.name=/` of Ceph, `//server/share`,
+      // `server/name` of WekaFS.
+      const std::string& source = line.source;
+      const std::size_t colon = source.find(":/");
+      if (line.type == "ceph" && source.find('@') != std::string::npos) {
+        add(secrets_.users, source.substr(0, source.find('@')));
+      } else if (source.substr(0, 2) == "//") {
+        add_host(source.substr(2, source.find('/', 2) - 2));
+      } else if (colon != std::string::npos) {
+        add_servers(line, source.substr(0, colon));
+      } else if (line.type == "wekafs") {
+        add_servers(line, source.substr(0, source.find('/')));
       }
+    }
+  }
+
+  /// Lustre's servers have their network behind `@`, all others the user in front of it.
+  void add_servers(const core::MountLine& line, const std::string& servers) {
+    for (std::size_t at = 0; at < servers.size();) {
+      const std::size_t end = std::min(servers.find_first_of(":,", at), servers.size());
+      const std::string server = servers.substr(at, end - at);
+      at = end + 1;
+      const std::size_t at_sign = server.find('@');
+      const bool port = server.find_first_not_of("0123456789") == std::string::npos;
+      if (port) continue;
+      if (line.type == "lustre" || at_sign == std::string::npos) {
+        add_host(server.substr(0, at_sign));
+      } else {
+        add(secrets_.users, server.substr(0, at_sign));
+        add_host(server.substr(at_sign + 1));
+      }
+    }
+  }
+
+  void add_users_of_options(const core::MountLine& line) {
+    const std::string_view options = line.options;
+    for (std::size_t at = 0; at < options.size();) {
+      const std::size_t end = std::min(options.find(',', at), options.size());
+      const std::string_view option = options.substr(at, end - at);
+      at = end + 1;
+      const std::size_t equals = option.find('=');
+      if (equals == std::string_view::npos) continue;
+      const std::string_view key = option.substr(0, equals);
+      const std::string value(option.substr(equals + 1));
+      // Hierarchies of control groups have names as well, which are nobody's.
+      const bool name = key == "name" && line.type != "cgroup";
+      if (key == "username" || key == "user" || name) add(secrets_.users, value);
+      if (key == "domain") add_host(value);
     }
   }
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "recording/check_answers.hpp"
+
 namespace nobounce::recording {
 namespace {
 
@@ -81,13 +83,13 @@ class Reader {
       } else if (key == "missing_places") {
         numbers(value, at, recording_.missing_places);
       } else if (key == "nvml") {
-        recording_.nvml = value;
+        recording_.nvml = answers(value, key);
       } else if (key == "cuda") {
-        recording_.cuda = value;
+        recording_.cuda = answers(value, key);
       } else if (key == "cufile") {
-        recording_.cufile = value;
+        recording_.cufile = answers(value, key);
       } else if (key == "verbs") {
-        recording_.verbs = value;
+        recording_.verbs = answers(value, key);
       } else {
         fail(at, "unknown field");
       }
@@ -127,6 +129,13 @@ class Reader {
       return 0;
     }
     return *value;
+  }
+
+  const Json& answers(const Json& json, const std::string& library) {
+    if (const auto wrong = wrong_answer(library, json)) {
+      fail("/" + library + wrong->pointer, wrong->what);
+    }
+    return json;
   }
 
   std::string content(const Json& json, const std::string& pointer) {

@@ -31,7 +31,30 @@ struct Planted {
                                       "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca",
                                       "7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e",
                                       "eui.0025385b21404321",
-                                      "4c4c4544-0051-3010-8052-b7c04f4c3533"};
+                                      "4c4c4544-0051-3010-8052-b7c04f4c3533",
+                                      "hunter2-token",
+                                      "install.example.net",
+                                      "b8-59-9f-d9-11-2d",
+                                      "carol",
+                                      "sshbox",
+                                      "mdsone",
+                                      "mdstwo",
+                                      "dave",
+                                      "CORPNET",
+                                      "erin",
+                                      "frank",
+                                      "grace",
+                                      "heidi",
+                                      "ivan",
+                                      "judy",
+                                      "builder-of-ours",
+                                      "secret-project",
+                                      "unannounced",
+                                      "ceph-mon-1",
+                                      "ceph-mon-2",
+                                      "weka-one",
+                                      "acme-settings",
+                                      "nvmetoken"};
 
   Planted() {
     const auto file = [this](const std::string& path, const std::string& text) {
@@ -45,18 +68,41 @@ struct Planted {
     file("/sys/class/nvme/nvme0/serial", "S4EVNX0M123456\n");
     file("/proc/cmdline",
          "root=UUID=3f0c9a6e-1b7d-4c9e-8a2f-5d1e6b7c8d9f nfsroot=10.20.30.40:/x "
-         "hostname=node17 disk=nvme-S4EVNX0M123456\n");
+         "hostname=node17 disk=nvme-S4EVNX0M123456 iommu=pt intel_iommu=on pci=noacs "
+         "pcie_aspm=off nvidia.NVreg_EnableResizableBar=1 nvme_core.multipath=N hugepagesz=1G "
+         "mitigations=off nvme_key=nvmetoken join=hunter2-token url=\"http://install.example.net/a "
+         "b pci=no\" "
+         "BOOTIF=01-b8-59-9f-d9-11-2d\n");
+    file("/proc/version",
+         "Linux version 6.8.0-45-generic (carol@builder-of-ours (x)) (gcc-13 (Ubuntu 13.2.0)) "
+         "#45\n");
+    file("/etc/dhcp", "hardware b8-59-9f-d9-11-2d\n");
     file("/proc/self/mountinfo",
          "21 1 259:0 / / rw - ext4 /dev/nvme0n1 rw\n"
          "22 1 0:60 / /home/alice.miller rw - nfs4 filer3.example.org:/export/alice.miller "
          "rw,addr=10.20.30.40,clientaddr=fe80::a00:27ff:fe4e:66a1\n"
-         "23 1 0:61 / /var/lib/x/7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e rw - tmpfs none rw\n");
+         "23 1 0:61 / /var/lib/x/7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e rw - tmpfs none rw\n"
+         "24 1 0:62 / /mnt/a rw - fuse.sshfs carol@sshbox:/x rw,user_id=1000\n"
+         "25 1 0:63 / /mnt/b rw - lustre mdsone@o2ib:mdstwo@o2ib:/fs rw\n"
+         "26 1 0:64 / /mnt/c rw - cifs //sshbox/share rw,username=dave,domain=CORPNET\n"
+         "27 1 0:65 / /mnt/d rw - ceph erin@b7c04f4c-1b7d-4c9e-8a2f-5d1e6b7c8d9f.fs=/ "
+         "rw,name=frank\n"
+         "28 1 0:66 / /mnt/e rw - 9p share rw,user=grace\n"
+         "29 1 0:67 / /scratch/heidi rw - xfs /dev/nvme1n1 rw\n"
+         "30 1 0:68 / /export/ivan rw - xfs /dev/nvme2n1 rw\n"
+         "31 1 0:69 / /projects/judy/x rw - xfs /dev/nvme3n1 rw\n"
+         "33 1 0:71 / /mnt/f rw - ceph ceph-mon-1:6789,ceph-mon-2:6789:/ rw\n"
+         "34 1 0:72 / /mnt/g rw - wekafs weka-one/default rw\n"
+         "32 1 0:70 / /sys/fs/cgroup rw - cgroup cgroup rw,name=systemd\n");
     file("/proc/driver/nvidia/gpus/0000:01:00.0/information",
          "Model: H100\nGPU UUID: GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca\n");
     file("/run/udev/data/b259:0", "S:disk/by-id/nvme-eui.0025385b21404321\n");
     file("/sys/class/dmi/id/product_uuid", "4c4c4544-0051-3010-8052-b7c04f4c3533\n");
     host.variables.variables["USER"] = "alice.miller";
     host.variables.variables["NCCL_TOPO_FILE"] = "/home/alice.miller/topo-node17.xml";
+    host.variables.variables["CUFILE_ENV_PATH_JSON"] = "/opt/secret-project/unannounced/my.json";
+    host.variables.variables["NCCL_GRAPH_FILE"] = "/etc/acme-settings/topo.xml";
+    file("/opt/secret-project/unannounced/my.json", "{}\n");
   }
 };
 
@@ -68,12 +114,15 @@ TEST(Anonymiser, LeavesNoneOfThePlantedSecrets) {
        {"/proc/sys/kernel/hostname", "/etc/passwd", "/etc/machine-id", "/proc/cmdline",
         "/sys/class/net/ens1/address", "/sys/class/infiniband/mlx5_0/node_guid",
         "/sys/class/nvme/nvme0/serial", "/proc/self/mountinfo", "/run/udev/data/b259:0",
-        "/proc/driver/nvidia/gpus/0000:01:00.0/information", "/sys/class/dmi/id/product_uuid"}) {
+        "/proc/driver/nvidia/gpus/0000:01:00.0/information", "/sys/class/dmi/id/product_uuid",
+        "/proc/version", "/etc/dhcp", "/opt/secret-project/unannounced/my.json"}) {
     ASSERT_TRUE(taking->files().read(path)) << path;
   }
   ASSERT_TRUE(taking->files().list("/sys/class/net"));
   (void)taking->environment().get("USER");
   (void)taking->environment().get("NCCL_TOPO_FILE");
+  (void)taking->environment().get("NCCL_GRAPH_FILE");
+  (void)taking->environment().get("CUFILE_ENV_PATH_JSON");
   note_place(planted.host, "/home/alice.miller", recording);
   recording.nvml = core::JsonObject{{"uuid", "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca"}};
   recording.name = "node17";
@@ -85,6 +134,27 @@ TEST(Anonymiser, LeavesNoneOfThePlantedSecrets) {
     EXPECT_EQ(after.find(secret), std::string::npos) << secret;
   }
   EXPECT_NE(after.find("0000:01:00.0"), std::string::npos) << "bus addresses are no secret";
+  EXPECT_EQ(recording.files.texts.at("/proc/cmdline"),
+            "iommu=pt intel_iommu=on pci=noacs pcie_aspm=off nvidia.NVreg_EnableResizableBar=1 "
+            "nvme_core.multipath=N hugepagesz=1G mitigations=off\n");
+  EXPECT_EQ(recording.files.texts.at("/proc/version"),
+            "Linux version 6.8.0-45-generic (gcc-13 (Ubuntu 13.2.0)) #45\n");
+  EXPECT_NE(recording.files.texts.at("/proc/self/mountinfo").find("name=systemd"),
+            std::string::npos);
+  const std::string moved = recording.environment.at("CUFILE_ENV_PATH_JSON");
+  EXPECT_NE(moved.find("/my.json"), std::string::npos) << moved;
+  EXPECT_EQ(recording.files.texts.at(moved), "{}\n") << "the file moves with its variable";
+}
+
+TEST(Anonymiser, TakesOwnersOutOfPathsAndLeavesTheRest) {
+  Anonymiser anonymiser({});
+  EXPECT_EQ(anonymiser.text("/scratch/al/x /scratch/al,/scratch/bo"),
+            "/scratch/user-1/x /scratch/user-1,/scratch/user-2");
+  EXPECT_EQ(anonymiser.text("/export/home/al:/data"), "/export/home/user-1:/data");
+  EXPECT_EQ(anonymiser.text("/home/user-7 /scratch/ /scratch"), "/home/user-7 /scratch/ /scratch");
+  EXPECT_EQ(anonymiser.text("b8-59-9f-d9-11-2c"), "02:00:00:00:00:01");
+  EXPECT_EQ(anonymiser.text("BOOTIF=01-b8-59-9f-d9-11-2c"), "BOOTIF=02:00:00:00:00:02");
+  EXPECT_EQ(anonymiser.text("2026-01-02-03-04-05"), "2026-01-02-03-04-05");
 }
 
 TEST(Anonymiser, ReplacesTheSameByTheSame) {
@@ -128,7 +198,7 @@ TEST(Recording, IsTheSameAfterItsDocument) {
   recording.environment["V"] = "1";
   recording.places["/"] = "/";
   recording.missing_places["/gone"] = ENOENT;
-  recording.nvml = core::JsonObject{{"count", 1}};
+  recording.nvml = core::JsonObject{{"driver", "580.95.05"}};
   const Result<Recording> read = recording_from_json(to_json(recording), "r.json");
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_EQ(core::dump_json(to_json(*read)), core::dump_json(to_json(recording)));
@@ -147,6 +217,65 @@ TEST(Recording, RefusesWhatIsNone) {
             "/files/~1a: needs a text, or hex and length");
   EXPECT_EQ(detail(R"({"schema":"nobounce.recording/1","unreadable":{"/a":99999}})"),
             "/unreadable/~1a: needs a number of at most 4095");
+}
+
+struct WrongType {
+  const char* member;
+  const char* detail;
+};
+
+class Answers : public testing::TestWithParam<WrongType> {};
+
+TEST_P(Answers, OfAWrongTypeAreNamed) {
+  const std::string text =
+      std::string(R"({"schema":"nobounce.recording/1",)") + GetParam().member + "}";
+  const Result<core::Json> document = core::parse_json(text, "r.json");
+  ASSERT_TRUE(document) << text;
+  const Result<Recording> read = recording_from_json(*document, "r.json");
+  ASSERT_FALSE(read) << text;
+  EXPECT_EQ(read.error().detail, GetParam().detail);
+}
+
+constexpr WrongType wrong_types[] = {
+    {R"("nvml":1)", "/nvml: needs an object or null"},
+    {R"("cuda":[])", "/cuda: needs an object or null"},
+    {R"("cufile":"x")", "/cufile: needs an object or null"},
+    {R"("verbs":true)", "/verbs: needs an object or null"},
+    {R"("nvml":{"error":1})", "/nvml/error: needs an object"},
+    {R"("cuda":{"error":{"code":"2"}})", "/cuda/error/code: needs a whole number"},
+    {R"("verbs":{"error":{"detail":2}})", "/verbs/error/detail: needs a text"},
+    {R"("nvml":{"count":2})", "/nvml/count: needs an object with a code"},
+    {R"("nvml":{"driver":580})", "/nvml/driver: needs a text, or an object with a code"},
+    {R"("nvml":{"gpus":{}})", "/nvml/gpus: needs an array"},
+    {R"("nvml":{"gpus":[{},3]})", "/nvml/gpus/1: needs an object"},
+    {R"("nvml":{"gpus":[{"memory_bytes":"80G"}]})",
+     "/nvml/gpus/0/memory_bytes: needs a whole number, or an object with a code"},
+    {R"("nvml":{"gpus":[{"peer_read":[null,{"code":"x"}]}]})",
+     "/nvml/gpus/0/peer_read/1: needs a whole number, or an object with a code"},
+    {R"("nvml":{"gpus":[{"nvlinks":[1]}]})",
+     "/nvml/gpus/0/nvlinks/0: needs a text, or an object with a code"},
+    {R"("cuda":{"devices":[{"attributes":[]}]})", "/cuda/devices/0/attributes: needs an object"},
+    {R"("cuda":{"devices":[{"attributes":{"116":true}}]})",
+     "/cuda/devices/0/attributes/116: needs a whole number, or an object with a code"},
+    {R"("cufile":{"version":"1.15"})",
+     "/cufile/version: needs a whole number, or an object with a code"},
+    {R"("verbs":{"library":1})", "/verbs/library: needs true or false"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Members, Answers, testing::ValuesIn(wrong_types));
+
+TEST(Answers, OfAllLibrariesAreReadBackAsTheyWereWritten) {
+  const Result<core::Json> document = core::parse_json(
+      R"({"schema":"nobounce.recording/1",
+          "nvml":{"driver":{"code":3},"confidential":0,"gpus":[{},{"bdf":"0000:01:00.0","mig":
+            {"code":3},"peer_read":[null,0,{"code":3}],"nvlinks":["inactive",{"code":2}]}]},
+          "cuda":{"devices":[{"bdf":"0000:01:00.0","attributes":{"18":-1},"can_access":[null,1]}]},
+          "cufile":{"code":5011},"verbs":{"library":true}})",
+      "r.json");
+  ASSERT_TRUE(document) << to_string(document.error());
+  const Result<Recording> read = recording_from_json(*document, "r.json");
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(read->cuda, *document->find("cuda"));
 }
 
 TEST(RecordedHost, AnswersAsTheFilesDid) {
