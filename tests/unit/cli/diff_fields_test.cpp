@@ -17,6 +17,8 @@ TEST(DiffFields, MatchWholeSteps) {
   EXPECT_NE(field_rule("/modules/nvme_core").cause, Cause::storage_driver_not_registered);
   EXPECT_EQ(field_rule("/gpus/0/link/width").cause, Cause::machine_link_downtrained);
   EXPECT_EQ(field_rule("/nics/mlx5_0/link_layer").cause, Cause::none);
+  EXPECT_EQ(field_rule("/mounts/~1data/type").weight, DiffWeight::setting);
+  EXPECT_EQ(field_rule("/drives/md0/parts").cause, Cause::storage_mount_is_layered);
   EXPECT_EQ(field_rule("/nvlinks/0/count").weight, DiffWeight::setting);
 }
 
