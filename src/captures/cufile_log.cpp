@@ -132,6 +132,36 @@ class CufileLogParser : public Parser {
     return true;
   }
 
+  /// A line that names a path, and says that it was not gone, or not to the end.
+  static bool is_failure(std::string_view text) {
+    for (const std::string_view level : {"ERROR ", "WARN "}) {
+      if (has(text, level)) return true;
+    }
+    const std::string lowered = lower(text);
+    for (const std::string_view word : {"fail", "error", "fall", " not ", "taken:", "unable"}) {
+      if (has(lowered, word)) return true;
+    }
+    // A negative number: what a call answers that was refused.
+    for (std::size_t at = lowered.find('-'); at != std::string::npos;
+         at = lowered.find('-', at + 1)) {
+      if (at > 0 && at + 1 < lowered.size() && (lowered[at - 1] == ' ' || lowered[at - 1] == '=') &&
+          is_digit(lowered[at + 1]))
+        return true;
+    }
+    return false;
+  }
+
+  /// An error of a read or a write, and not of a device, a file or a setting.
+  static bool is_failed_request(std::string_view text) {
+    if (!has(text, "ERROR ")) return false;
+    for (const std::string_view words :
+         {"nvfs_io", "io_submit", "cuFileRead", "cuFileWrite", "I/O error", "IO error",
+          "read failed", "write failed", "Read failed", "Write failed", "IO failed"}) {
+      if (has(text, words)) return true;
+    }
+    return false;
+  }
+
   /// Lines that say which way was taken.
   bool take_path(std::string_view text, const Line& line) {
     const auto direct = number_after(text, "nvfs=");
@@ -146,9 +176,18 @@ class CufileLogParser : public Parser {
         sign(core::SignKind::storage_posix, line, "", "", "summary", static_cast<double>(*posix));
       return true;
     }
-    if (has(text, "gds path taken") || has(text, "nvfs_io_submit")) {
+    if ((has(text, "gds path taken") || has(text, "nvfs_io_submit")) && !is_failure(text)) {
       ensure(line);
       sign(core::SignKind::storage_direct, line, process_in(text), "", "path");
+      return true;
+    }
+    if (is_failed_request(text)) {
+      ensure(line);
+      core::CaptureSign one;
+      one.kind = core::SignKind::storage_failed;
+      one.other = process_in(text);
+      one.lines.push_back(evidence(line));
+      sign(std::move(one));
       return true;
     }
     if (has(text, "cuFileHandleRegister error")) {
@@ -168,7 +207,12 @@ class CufileLogParser : public Parser {
     ensure(line);
     sign(core::SignKind::storage_posix, line, process_in(text), "", "mode");
     if (!has(text, "nvidia-fs.ko driver not loaded")) return true;
-    sign(core::SignKind::storage_obstacle, line, "", "", "storage.nvidia_fs_absent");
+    core::CaptureSign one;
+    one.kind = core::SignKind::storage_obstacle;
+    one.word = "storage.nvidia_fs_absent";
+    one.other = process_in(text);
+    one.lines.push_back(evidence(line));
+    sign(std::move(one));
     return true;
   }
 };

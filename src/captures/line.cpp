@@ -217,7 +217,7 @@ std::string_view without_prefixes(std::string_view text) {
   return text;
 }
 
-std::string_view without_node(std::string_view text) {
+std::string_view node_of(std::string_view text) {
   text = trim(text);
   const std::size_t colon = text.find(": ");
   const std::size_t tab = text.find(":\t");
@@ -226,7 +226,12 @@ std::string_view without_node(std::string_view text) {
   for (const char c : text.substr(0, at)) {
     if (!is_name(c) && c != '-' && c != '.' && c != '[' && c != ']') return {};
   }
-  return text.substr(at + 1);
+  return text.substr(0, at);
+}
+
+std::string_view without_node(std::string_view text) {
+  const std::string_view node = node_of(text);
+  return node.empty() ? node : trim(text).substr(node.size() + 1);
 }
 
 std::string quoted_line(std::string_view text) {

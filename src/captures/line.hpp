@@ -8,8 +8,10 @@
 namespace nobounce::captures {
 
 struct Line {
-  std::string_view text;     ///< cleaned; tabs and inner blanks stay
-  std::uint64_t number = 0;  ///< from 1, in the text as it was given
+  std::string_view text;       ///< cleaned; tabs and inner blanks stay
+  std::uint64_t number = 0;    ///< from 1, in the text as it was given
+  std::string_view node = {};  ///< whose line it is, where a collector says so
+  bool open = false;           ///< the text ends in it: its end may be missing
 };
 
 /// Cleans one line. Answers a view of `raw` where nothing had to be removed, else of `buffer`.
@@ -22,6 +24,9 @@ struct Line {
 
 /// The text behind `name: `, as pdsh, clush and srun put it; empty where there is no such prefix.
 [[nodiscard]] std::string_view without_node(std::string_view text);
+
+/// The name that `without_node` removes; empty where there is none.
+[[nodiscard]] std::string_view node_of(std::string_view text);
 
 /// For a report: trimmed and cut at 400 bytes.
 [[nodiscard]] std::string quoted_line(std::string_view text);

@@ -127,6 +127,7 @@ class LspciVerboseParser : public Parser {
     if (!pci_class_words(rest)) return false;
     ensure(line);
     device_ = std::string(text.substr(0, length));
+    width_ = 0;
     any_address_ = true;
     add_item(facts(), "addresses", device_);
     if (has(rest, "QEMU") || has(rest, "Red Hat") || has(rest, "1234:1111") ||
@@ -230,8 +231,18 @@ class LspciVerboseParser : public Parser {
       reach(line);
       return true;
     }
+    if (starts(text, "LnkCap:")) {
+      reach(line);
+      width_ = number_after(text, "Width x").value_or(0);
+      return true;
+    }
     if (starts(text, "LnkSta:")) {
       reach(line);
+      // Older versions do not say it. Width only: idle devices lower their speed.
+      const auto width = number_after(text, "Width x");
+      if (!has(text, "downgraded") && width.has_value() && *width > 0 && *width < width_)
+        sign(core::SignKind::link_downtrained, line, device_, "",
+             "x" + std::to_string(*width) + " of x" + std::to_string(width_));
       if (has(text, "downgraded"))
         sign(core::SignKind::link_downtrained, line, device_, "",
              std::string(trim(text.substr(7))));
@@ -317,6 +328,7 @@ class LspciVerboseParser : public Parser {
   std::uint64_t command_line_ = 0;
   std::string word_device_;
   std::uint64_t word_line_ = 0;
+  std::uint64_t width_ = 0;  ///< of LnkCap
   std::uint64_t lines_ = 0;
   std::uint64_t redirects_ = 0;
   std::uint64_t adapters_shown_ = 0;

@@ -54,14 +54,17 @@ class NvidiaFsParser : public Parser {
   void end() override {
     finish();
     close();
+    node_.clear();
     proc_file_.clear();
     distance_columns_.clear();
   }
 
  private:
   void ensure(const Line& line) {
-    if (!near(line, 60)) {
+    // Readings of one node say nothing of another's.
+    if (!near(line, 60) || line.node != node_) {
       finish();
+      node_ = std::string(line.node);
       open("nvidia_fs_stats", line);
     }
     reach(line);
@@ -73,7 +76,7 @@ class NvidiaFsParser : public Parser {
     const std::string lowered = lower(text);
     if (!has(lowered, "before") && !has(lowered, "after")) return false;
     if (text.front() != '#' && text.front() != '-' && text.front() != '=') return false;
-    if (!near(line, 20)) return false;
+    if (!near(line, 20) || (!line.node.empty() && line.node != node_)) return false;
     begin_snapshot();
     reach(line);
     return true;
@@ -168,7 +171,7 @@ class NvidiaFsParser : public Parser {
       return true;
     }
     if (distance_columns_.empty() || words.size() < distance_columns_.size() ||
-        address_length(words[0]) == 0 || !near(line, 2))
+        address_length(words[0]) == 0 || !near(line, 2) || line.node != node_)
       return false;
     reach(line);
     std::string peer = short_address(words[1]);
@@ -184,15 +187,32 @@ class NvidiaFsParser : public Parser {
     return true;
   }
 
-  void leave_delta(const std::string& key, const FsCount& from, const FsCount& to) {
+  /// Of the row of a key: ok, err and MiB, each before and after; below zero where not shown.
+  static std::vector<double> outcomes(const std::string& key, const FsSnapshot& from,
+                                      const FsSnapshot& to) {
+    std::vector<double> numbers;
+    const std::string row = key.substr(0, key.find(' ') + 1);
+    for (const char* word : {"ok", "err", row == "Writes " ? "writeMiB" : "readMiB"}) {
+      for (const FsSnapshot* reading : {&from, &to}) {
+        const auto count = reading->find(row + word);
+        numbers.push_back(count == reading->end() ? -1 : count->second.value);
+      }
+    }
+    return numbers;
+  }
+
+  void leave_delta(const std::string& key, const FsCount& from, const FsCount& to,
+                   std::vector<double> numbers) {
     const bool pair = ends(key, " np2p");
     if (key != "Reads n" && key != "Writes n" && !pair) return;
     set_entry(facts(), "delta", key, static_cast<std::int64_t>(to.value - from.value));
     core::CaptureSign one;
     one.kind = core::SignKind::driver_counter;
     one.source = pair ? key.substr(0, key.size() - 5) : key == "Reads n" ? "reads" : "writes";
+    one.host = node_;
     one.value = from.value;
     one.second = to.value;
+    one.numbers = std::move(numbers);
     one.word = "twice";
     one.lines = {from.line, to.line};
     sign(std::move(one));
@@ -211,7 +231,8 @@ class NvidiaFsParser : public Parser {
     if (snapshots_.size() > 1) {
       for (const auto& [key, count] : last) {
         const auto begin = first.find(key);
-        if (begin != first.end()) leave_delta(key, begin->second, count);
+        if (begin != first.end())
+          leave_delta(key, begin->second, count, outcomes(key, first, last));
       }
     } else {
       for (const char* key : {"Reads n", "Writes n"}) {
@@ -221,6 +242,8 @@ class NvidiaFsParser : public Parser {
         one.kind = core::SignKind::driver_counter;
         one.source = key == std::string_view("Reads n") ? "reads" : "writes";
         one.value = one.second = count->second.value;
+        one.numbers = outcomes(key, last, last);
+        one.host = node_;
         one.word = "once";
         one.lines.push_back(count->second.line);
         sign(std::move(one));
@@ -233,6 +256,7 @@ class NvidiaFsParser : public Parser {
   std::vector<FsSnapshot> snapshots_;
   std::vector<std::string> distance_columns_;
   std::string proc_file_;
+  std::string node_;
   std::uint64_t proc_line_ = 0;
 };
 

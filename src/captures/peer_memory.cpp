@@ -1,6 +1,7 @@
 // /sys/kernel/mm/memory_peers: whether it is there, and how much GPU memory was registered with the
 // RDMA stack through it.
 #include <array>
+#include <map>
 
 #include "captures/formats.hpp"
 #include "captures/scan.hpp"
@@ -13,12 +14,26 @@ constexpr std::array peer_memory_counters = {
     "num_alloc_mrs", "num_dealloc_mrs", "num_reg_bytes",     "num_dereg_bytes",
     "num_reg_pages", "num_dereg_pages", "num_free_callbacks"};
 
+struct PeerClient {
+  std::string node;
+  std::string name;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::optional<std::uint64_t> released;
+  std::vector<core::TextLine> lines;
+};
+
 class PeerMemoryParser : public Parser {
  public:
   using Parser::Parser;
 
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
+    if (const auto path = after(text, "memory_peers/"); path.has_value()) {
+      const std::size_t slash = path->find('/');
+      client_ =
+          slash == std::string_view::npos ? std::string() : std::string(path->substr(0, slash));
+    }
     if (take_counter(text, line)) return true;
     if (has(text, "/sys/kernel/mm/memory_peers")) return take_directory(text, line);
     const std::size_t at = text.find("/sys/module/");
@@ -41,14 +56,13 @@ class PeerMemoryParser : public Parser {
   void end() override {
     finish();
     close();
+    client_.clear();
+    row_line_ = 0;
   }
 
  private:
   void ensure(const Line& line) {
-    if (!near(line, 20)) {
-      finish();
-      open("peer_counters", line);
-    }
+    if (!near(line, 20)) open("peer_counters", line);
     reach(line);
   }
 
@@ -68,12 +82,7 @@ class PeerMemoryParser : public Parser {
       if (!value.has_value()) return false;
       ensure(line);
       set_entry(facts(), "counters", name, *value);
-      if (name == std::string_view("num_reg_bytes")) {
-        if (!first_.has_value()) first_ = *value;
-        last_ = *value;
-        lines_.push_back(evidence(line));
-        if (lines_.size() > 2) lines_.erase(lines_.begin() + 1);
-      }
+      count(name, *value, line);
       return true;
     }
     if (starts(text, "version value") && near(line, 3)) {
@@ -81,6 +90,26 @@ class PeerMemoryParser : public Parser {
       return true;
     }
     return false;
+  }
+
+  /// Each client of each node has counters of its own. Rows without a path that stand one below the
+  /// other, with a name twice, are of several clients: one command printed them all.
+  void count(std::string_view name, std::uint64_t value, const Line& line) {
+    if (row_line_ == 0 || line.number > row_line_ + 1) block_.clear();
+    row_line_ = line.number;
+    std::string client = std::string(line.node) + "|" + client_;
+    client += "|" + std::to_string(block_[client + "|" + std::string(name)]++);
+    constexpr std::size_t clients_max = 1024;
+    if (clients_.size() >= clients_max && clients_.count(client) == 0) return;
+    PeerClient& counted = clients_[client];
+    counted.node = std::string(line.node);
+    counted.name = client_;
+    if (name == "num_dereg_bytes") counted.released = value;
+    if (name != "num_reg_bytes") return;
+    if (counted.lines.empty()) counted.first = value;
+    counted.last = value;
+    counted.lines.push_back(evidence(line));
+    if (counted.lines.size() > 2) counted.lines.erase(counted.lines.begin() + 1);
   }
 
   bool take_directory(std::string_view text, const Line& line) {
@@ -94,23 +123,29 @@ class PeerMemoryParser : public Parser {
   }
 
   void finish() {
-    if (is_open() && last_.has_value()) {
+    for (auto& [key, client] : clients_) {
+      if (!is_open() || client.lines.empty()) continue;
       core::CaptureSign one;
       one.kind = core::SignKind::registered_bytes;
-      one.value = static_cast<double>(*last_);
-      one.second = static_cast<double>(lines_.size() > 1 ? *first_ : 0);
-      one.word = lines_.size() > 1 ? "twice" : "once";
-      one.lines = lines_;
+      one.host = client.node;
+      one.other = client.name;
+      one.value = static_cast<double>(client.last);
+      one.word = client.lines.size() > 1 ? "twice" : "once";
+      one.second = static_cast<double>(client.first);
+      // One reading: what is registered at that moment, where the text says what was released.
+      if (one.word == "once")
+        one.second = client.released.has_value() ? static_cast<double>(*client.released) : -1;
+      one.lines = std::move(client.lines);
       sign(std::move(one));
     }
-    first_.reset();
-    last_.reset();
-    lines_.clear();
+    clients_.clear();
+    block_.clear();
   }
 
-  std::optional<std::uint64_t> first_;
-  std::optional<std::uint64_t> last_;
-  std::vector<core::TextLine> lines_;
+  std::map<std::string, PeerClient> clients_;
+  std::map<std::string, std::size_t> block_;  ///< how often a row stood in lines without a gap
+  std::string client_;                        ///< the path that was named last
+  std::uint64_t row_line_ = 0;
 };
 
 }  // namespace

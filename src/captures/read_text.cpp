@@ -87,34 +87,38 @@ void TextReader::feed(std::string_view bytes) {
 }
 
 void TextReader::end() {
-  if (!carry_.empty()) take_line(carry_);
+  if (!carry_.empty()) take_line(carry_, true);
   carry_.clear();
   for (const auto& parser : parsers_) parser->end();
 }
 
-void TextReader::take_line(std::string_view raw) {
+void TextReader::take_line(std::string_view raw, bool open) {
   ++number_;
-  offer(clean_line(raw, buffer_));
+  offer(clean_line(raw, buffer_), open);
 }
 
-bool TextReader::offer_to_all(std::string_view text) {
-  const Line line{text, number_};
+bool TextReader::offer_to_all(const Line& line) {
   for (const auto& parser : parsers_) {
     if (parser->take(line)) return true;
   }
   return false;
 }
 
-void TextReader::offer(std::string_view text) {
-  if (offer_to_all(text)) return;
+void TextReader::offer(std::string_view text, bool open) {
+  Line line{text, number_, {}, open};
+  if (offer_to_all(line)) return;
   // Then without what collectors put in front of a line.
   const std::string_view bare = without_prefixes(text);
-  if (bare.size() != text.size() && offer_to_all(bare)) return;
+  line.text = bare;
+  if (bare.size() != text.size() && offer_to_all(line)) return;
   const std::string_view rest = without_node(bare);
   if (rest.empty()) return;
-  if (offer_to_all(rest)) return;
+  line.node = node_of(bare);
+  line.text = rest;
+  if (offer_to_all(line)) return;
   const std::string_view inner = without_prefixes(rest);
-  if (inner.size() != rest.size()) (void)offer_to_all(inner);
+  line.text = inner;
+  if (inner.size() != rest.size()) (void)offer_to_all(line);
 }
 
 core::Captures TextReader::finish() {

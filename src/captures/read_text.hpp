@@ -24,9 +24,9 @@ class TextReader {
   [[nodiscard]] core::Captures finish();
 
  private:
-  void take_line(std::string_view raw);
-  void offer(std::string_view text);
-  bool offer_to_all(std::string_view text);
+  void take_line(std::string_view raw, bool open = false);
+  void offer(std::string_view text, bool open);
+  bool offer_to_all(const Line& line);
 
   Sink sink_;
   std::vector<std::unique_ptr<Parser>> parsers_;

@@ -13,6 +13,7 @@ namespace {
 struct TopoColumns {
   std::vector<std::string> names;
   bool has_affinity = false;
+  bool has_gpu_numa = false;
 };
 
 /// Length of a cell of either alphabet at the front.
@@ -66,6 +67,7 @@ std::optional<TopoColumns> topo_columns(std::string_view text) {
     text.remove_prefix(length);
   }
   columns.has_affinity = starts(text, "CPU") || starts(text, "NUMA");
+  columns.has_gpu_numa = has(text, "GPU NUMA ID");
   const bool tail = columns.has_affinity || text.empty() || starts(text, "GPU NUMA");
   if (columns.names.empty() || columns.names.size() > 256 || !tail) return std::nullopt;
   if (columns.names.size() < 2 && !columns.has_affinity) return std::nullopt;
@@ -131,7 +133,7 @@ class TopoMatrixParser : public Parser {
     rows_.assign(columns.names.size(), 0);
     lines_.clear();
     row_.reset();
-    affinity_ = false;
+    affinity_ = coherent_ = false;
     header_ = evidence(line);
   }
 
@@ -167,6 +169,15 @@ class TopoMatrixParser : public Parser {
     if (is_gpu_name(columns_.names[*label])) {
       const std::string_view tail = trim(rest);
       if (!tail.empty() && is_digit(tail.front())) affinity_ = true;
+      // Memory of a GPU that is a NUMA node of its own: only coherent machines have that.
+      const std::vector<std::string_view> words = words_of(tail);
+      const bool numbered = words.size() >= 3 &&
+                            words.back().find_first_not_of("0123456789") == std::string_view::npos;
+      if (columns_.has_gpu_numa && numbered && !coherent_) {
+        coherent_ = true;
+        set_fact(facts(), "coherent", true);
+        sign(core::SignKind::coherent, line, columns_.names[*label]);
+      }
     }
     return true;
   }
@@ -339,6 +350,7 @@ class TopoMatrixParser : public Parser {
   std::string asked_;
   std::vector<core::TextLine> lines_;
   bool affinity_ = false;
+  bool coherent_ = false;
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ enum class SignKind : std::uint8_t {
   gpu_memory,        ///< source GPU0 or nothing, value: MiB
   bar1_size,         ///< source GPU0 or an address or nothing, value: MiB
   guest,             ///< a virtual machine
+  coherent,          ///< GPUs are joined to processors by a coherent link
   peer_status,       ///< source, target, word: OK, NS, CNS, ...; other: the property that was asked
   peer_access,       ///< source, target, value: 1 can, 0 cannot
   module_loaded,     ///< word, value: use count
@@ -100,11 +101,13 @@ enum class SignKind : std::uint8_t {
   storage_check,         ///< gdscheck as a whole: word: summary of its settings
   storage_benchmark,     ///< gdsio: word XferType, other IoType, value: operations
   register_refused,      ///< source: the file
-  driver_counter,        ///< nvidia-fs: source reads or writes, value: before, second: after
+  driver_counter,        ///< nvidia-fs: source reads or writes, value: before, second: after;
+                         ///< numbers: ok, err, MiB, each before and after, below zero: not shown
   driver_counting,       ///< value 1: on, 0: off
   storage_direct,        ///< cuFile says so; value: operations
   storage_posix,         ///< cuFile says that it staged; value: operations
   storage_obstacle,      ///< cuFile names a reason; word: cause id, source: device
+  storage_failed,        ///< cuFile says that a request failed; other: the process
   window_exhausted,      ///< value: bytes asked for, second: bytes left
   module_without_users,  ///< nvidia-fs is loaded and nothing uses it
   pin_refused,           ///< word: who asked for GPU pages and was refused

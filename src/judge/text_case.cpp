@@ -87,6 +87,14 @@ bool TextCase::any_geforce() const {
   });
 }
 
+bool TextCase::coherent() const {
+  if (any(core::SignKind::coherent)) return true;
+  return std::any_of(products_.begin(), products_.end(), [](const auto& one) {
+    return text_holds(one.second, "GB200") || text_holds(one.second, "GB300") ||
+           text_holds(one.second, "GH200") || text_holds(one.second, "Grace");
+  });
+}
+
 const core::CaptureSign* TextCase::level_of(const std::string& a, const std::string& b) const {
   const auto names = [this](const std::string& name) {
     std::vector<std::string> all_names = {name};

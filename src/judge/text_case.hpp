@@ -59,6 +59,8 @@ class TextCase {
   [[nodiscard]] const core::CaptureSign* smallest_bar1() const { return smallest_bar1_; }
   /// The memory that the same text tells of the same GPU.
   [[nodiscard]] const core::CaptureSign* memory_beside(const core::CaptureSign& window) const;
+  /// Grace and the like: distances of PCIe do not apply.
+  [[nodiscard]] bool coherent() const;
   [[nodiscard]] bool guest() const { return any(core::SignKind::guest); }
   [[nodiscard]] const core::CaptureSign* module_loaded(std::string_view name) const;
   [[nodiscard]] const core::CaptureSign* setting(std::string_view name) const;

@@ -44,6 +44,7 @@ void judge_levels(TextCase& text) {
   std::map<std::string, const CaptureSign*> nearest;
   std::size_t written = 0;
   const bool hidden = text.any(SignKind::nvlink_hidden);
+  const bool coherent = text.coherent();
   for (const CaptureSign* sign : text.all(SignKind::level)) {
     const bool first = text_is_gpu(sign->source);
     const bool second = text_is_gpu(sign->target);
@@ -56,7 +57,7 @@ void judge_levels(TextCase& text) {
       row.source = sign->source;
       row.target = sign->target;
       row.weight = RowWeight::background;
-      if (!hidden) blame_level(row, sign->word);
+      if (!hidden && !coherent) blame_level(row, sign->word);
       blame(row, Cause::evidence_capability_only);
       cite(row, *sign);
     } else if (first) {
@@ -72,7 +73,13 @@ void judge_levels(TextCase& text) {
     row.source = gpu;
     row.target = sign->target;
     row.weight = RowWeight::background;
-    blame_level(row, sign->word);
+    if (coherent) {
+      row.verdict.reason +=
+          "; the GPU has a coherent link to its processor, so the distance says little";
+      blame(row, Cause::machine_coherent_link);
+    } else {
+      blame_level(row, sign->word);
+    }
     blame(row, Cause::evidence_capability_only);
     cite(row, *sign);
   }

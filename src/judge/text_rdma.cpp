@@ -102,7 +102,7 @@ void judge_direct_use(TextCase& text, NetContext& context, const CaptureSign& si
   auto [found, fresh] = context.nearest.emplace(sign.source, nullptr);
   if (fresh) found->second = nearest_adapter(text, sign.source);
   const CaptureSign* nearer = found->second;
-  if (level != nullptr && nearer != nullptr && nearness(nearer->word) <= 1 &&
+  if (level != nullptr && nearer != nullptr && !text.coherent() && nearness(nearer->word) <= 1 &&
       nearness(level->word) > 1) {
     TextRow& row = net_row(text, sign, Verdict::degraded,
                            "GPU memory is used directly, through an adapter at " + level->word +
@@ -117,7 +117,7 @@ void judge_direct_use(TextCase& text, NetContext& context, const CaptureSign& si
   TextRow& row = net_row(text, sign, Verdict::direct,
                          "GPU memory is handed to the adapter (" + net_name(sign) + ", GDRDMA)");
   row.use = true;
-  if (level == nullptr || level->word != "SYS") return;
+  if (level == nullptr || level->word != "SYS" || text.coherent()) return;
   blame(row, Cause::machine_cross_socket);  // no adapter is nearer: worth knowing
   cite(row, *level);
 }
@@ -162,7 +162,7 @@ void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSi
     return;
   }
   const CaptureSign* level = text.level_of(sign.source, sign.target);
-  if (level == nullptr || nearness(level->word) < 3) return;
+  if (level == nullptr || nearness(level->word) < 3 || text.coherent()) return;
   blame(row, Cause::rdma_distance_over_limit);
   if (level->word == "SYS") blame(row, Cause::machine_cross_socket);
   cite(row, *level);
@@ -353,14 +353,23 @@ void judge_registrations(TextCase& text) {
     blame(row, Cause::rdma_registration_failed);
   }
   for (const CaptureSign* sign : text.all(SignKind::registered_bytes)) {
-    const bool moved = sign->word == "once" ? sign->value > 0 : sign->value > sign->second;
-    TextRow& row =
-        text.add(Member::rdma, moved ? Verdict::direct : Verdict::unknown, "GPU-NIC", "both",
-                 moved ? "GPU memory was registered with the RDMA stack through a "
-                         "peer-memory client"
-                       : "no GPU memory was registered between the two readings");
+    // One reading counts since the module was loaded; it tells something only where more was
+    // registered than released, which is then registered at that moment.
+    const bool once = sign->word == "once";
+    const bool moved = sign->value > sign->second && sign->second >= 0;
+    const char* reason = "no GPU memory was registered between the two readings";
+    if (once)
+      reason = sign->value > 0 ? "GPU memory was registered since the module was loaded; nothing "
+                                 "shows whether this run's was"
+                               : "no GPU memory was registered since the module was loaded";
+    if (moved)
+      reason = "GPU memory was registered with the RDMA stack through a peer-memory client";
+    TextRow& row = text.add(Member::rdma, moved ? Verdict::direct : Verdict::unknown,
+                            pair_subject(text, sign->host, "GPU", "NIC"), "both", reason);
     row.use = moved;
-    if (!moved) blame(row, Cause::evidence_capability_only);
+    if (!moved)
+      blame(row, once && sign->value > 0 ? Cause::evidence_text_incomplete
+                                         : Cause::evidence_capability_only);
     cite(row, *sign);
   }
 }

@@ -1,6 +1,7 @@
 // Text about GPUs and storage.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "judge/text_case.hpp"
 
@@ -19,6 +20,64 @@ TextRow& storage_text_row(TextCase& text, const CaptureSign& sign, Verdict verdi
   return row;
 }
 
+/// An entry of CaptureSign::numbers of driver_counter; below zero where the text has none.
+enum CounterNumber : std::uint8_t {
+  ok_before,
+  ok_after,
+  err_before,
+  err_after,
+  mib_before,
+  mib_after
+};
+
+/// How many more a reading has; nothing where one of the two is missing.
+std::optional<double> counter_rise(const CaptureSign& sign, CounterNumber from, CounterNumber to) {
+  if (to >= sign.numbers.size() || sign.numbers[from] < 0 || sign.numbers[to] < 0)
+    return std::nullopt;
+  return sign.numbers[to] - sign.numbers[from];
+}
+
+/// The count of requests rose, or that of those that succeeded. Only the latter moved bytes.
+void judge_rise(TextCase& text, const CaptureSign& sign, const char* direction,
+                std::optional<double> good) {
+  const std::string subject = pair_subject(text, sign.host, sign.source, "");
+  const double bad = counter_rise(sign, err_before, err_after).value_or(0);
+  const auto number = [](double value) {
+    return std::to_string(static_cast<std::uint64_t>(value));
+  };
+  const bool pair = sign.source != "reads" && sign.source != "writes";
+  const auto moved = counter_rise(sign, mib_before, mib_after);
+  if (!pair && good.value_or(0) > 0 && moved.has_value() && *moved <= 0) {
+    TextRow& row = storage_text_row(text, sign, Verdict::unknown, subject, direction,
+                                    number(*good) +
+                                        " more requests are counted as successful, and the count "
+                                        "of MiB did not rise");
+    blame(row, Cause::evidence_text_incomplete);
+    return;
+  }
+  if (pair || (good.has_value() && *good > 0)) {
+    std::string reason =
+        "the driver's counter rose by " + number(pair ? sign.second - sign.value : *good);
+    if (bad > 0) reason += "; " + number(bad) + " more failed";
+    TextRow& row =
+        storage_text_row(text, sign, Verdict::direct, subject, direction, std::move(reason));
+    row.use = true;
+    return;
+  }
+  if (bad > 0) {
+    TextRow& row = storage_text_row(
+        text, sign, Verdict::broken, subject, direction,
+        "requests reached the driver, " + number(bad) + " failed and none succeeded");
+    blame(row, Cause::storage_cufile_refused);
+    return;
+  }
+  TextRow& row = storage_text_row(
+      text, sign, Verdict::unknown, subject, direction,
+      good.has_value() ? "requests reached the driver, and none is counted as successful"
+                       : "requests reached the driver; whether they succeeded (ok=) is not shown");
+  blame(row, Cause::evidence_text_incomplete);
+}
+
 void judge_counters(TextCase& text) {
   bool moved = false;
   bool told = false;
@@ -27,24 +86,23 @@ void judge_counters(TextCase& text) {
     const char* direction = sign->source == "reads"    ? "read"
                             : sign->source == "writes" ? "write"
                                                        : "both";
-    if (sign->word == "twice" && sign->second > sign->value) {
+    const std::string subject = pair_subject(text, sign->host, sign->source, "");
+    const auto good = counter_rise(*sign, ok_before, ok_after);
+    const bool back = sign->second < sign->value || good.value_or(0) < 0;
+    if (sign->word == "twice" && !back && (sign->second > sign->value || good.value_or(0) > 0)) {
       moved = true;
-      TextRow& row = storage_text_row(
-          text, *sign, Verdict::direct, sign->source, direction,
-          "the driver's counter rose by " +
-              std::to_string(static_cast<std::uint64_t>(sign->second - sign->value)));
-      row.use = true;
-    } else if (sign->word == "twice" && sign->second < sign->value) {
+      judge_rise(text, *sign, direction, good);
+    } else if (sign->word == "twice" && back) {
       told = true;
       TextRow& row =
-          storage_text_row(text, *sign, Verdict::unknown, sign->source, direction,
+          storage_text_row(text, *sign, Verdict::unknown, subject, direction,
                            "the counter went back: the readings are in the wrong order, or "
                            "the module was loaded anew");
       blame(row, Cause::evidence_text_incomplete);
     } else if (sign->word == "once" && sign->value > 0) {
       told = true;
       TextRow& row = storage_text_row(
-          text, *sign, Verdict::unknown, sign->source, direction,
+          text, *sign, Verdict::unknown, subject, direction,
           "the driver counted " + std::to_string(static_cast<std::uint64_t>(sign->value)) +
               " since it was loaded; nothing shows whether this run was "
               "among them");
@@ -63,6 +121,7 @@ void judge_counters(TextCase& text) {
   const CaptureSign* counting = text.first(SignKind::driver_counting);
   for (const CaptureSign* route : text.all(SignKind::route_row)) {
     if (run == nullptr || counting == nullptr || counting->value == 0) break;
+    if (text.several_hosts()) break;  // whose run it was is not said
     if (route->source != "NVMe P2PDMA" || route->word != "unsupported") continue;
     TextRow& row =
         storage_text_row(text, *still, Verdict::staged, "gdsio", "both",
@@ -96,8 +155,11 @@ void judge_counting(TextCase& text) {
 /// What libcufile says of itself: which way it took, and why.
 void judge_library(TextCase& text) {
   std::map<std::string, std::vector<const CaptureSign*>> obstacles;  // by process
-  for (const CaptureSign* sign : text.all(SignKind::storage_obstacle))
-    obstacles[sign->other].push_back(sign);
+  for (const CaptureSign* sign : text.all(SignKind::storage_obstacle)) {
+    constexpr std::size_t obstacles_max = 64;  // of one process; what follows repeats them
+    std::vector<const CaptureSign*>& of_process = obstacles[sign->other];
+    if (of_process.size() < obstacles_max) of_process.push_back(sign);
+  }
   const auto subject_of = [&](const std::string& process) {
     for (const CaptureSign* sign : obstacles[process]) {
       if (!sign->source.empty()) return sign->source;
@@ -120,22 +182,46 @@ void judge_library(TextCase& text) {
     blame_all(row, obstacles[process]);
     blame(row, Cause::storage_compat_refused);
   }
+  std::map<std::string, const CaptureSign*> failed;  // by process
+  for (const CaptureSign* sign : text.all(SignKind::storage_failed))
+    failed.emplace(sign->other, sign);
+  const auto failure_of = [&failed](const CaptureSign& sign) -> const CaptureSign* {
+    if (failed.empty()) return nullptr;
+    // Counts are of a whole log; a path is of its process, where lines name one.
+    if (sign.source.empty() || sign.word != "path") return failed.begin()->second;
+    const auto own = failed.find(sign.source);
+    if (own != failed.end()) return own->second;
+    const auto unnamed = failed.find("");
+    return unnamed == failed.end() ? nullptr : unnamed->second;
+  };
   std::set<std::string> staged;
   std::set<std::string> seen_direct;
   bool any_direct = false;
   for (const CaptureSign* sign : text.all(SignKind::storage_direct)) {
     if (!seen_direct.insert(sign->source + sign->direction).second && sign->word == "path")
       continue;
+    const CaptureSign* failure = sign->word == "statistics" ? nullptr : failure_of(*sign);
+    std::string reason = sign->word == "path" ? "the library says that it took the direct path"
+                                              : "the library counts operations on the direct path";
+    if (failure != nullptr) reason += ", and that requests failed: nothing shows which";
     TextRow& row =
-        storage_text_row(text, *sign, Verdict::direct,
+        storage_text_row(text, *sign, failure == nullptr ? Verdict::direct : Verdict::unknown,
                          sign->source.empty()   ? "cuFile"
                          : sign->word == "path" ? "process " + sign->source
                                                 : sign->source,
-                         sign->direction.empty() ? "both" : sign->direction,
-                         sign->word == "path" ? "the library says that it took the direct path"
-                                              : "the library counts operations on the direct path");
-    row.use = true;
+                         sign->direction.empty() ? "both" : sign->direction, std::move(reason));
+    row.use = failure == nullptr;
     any_direct = true;
+    if (failure == nullptr) continue;
+    blame(row, Cause::storage_cufile_refused);
+    cite(row, *failure);
+  }
+  for (const auto& [process, sign] : failed) {
+    if (any_direct || refused.count(process) > 0) continue;
+    TextRow& row = storage_text_row(text, *sign, Verdict::impossible, subject_of(process), "both",
+                                    "the library reports that a request failed");
+    blame_all(row, obstacles[process]);
+    blame(row, Cause::storage_cufile_refused);
   }
   for (const CaptureSign* sign : text.all(SignKind::storage_posix)) {
     const std::string& process = sign->source;
@@ -245,9 +331,17 @@ void judge_mounts(TextCase& text) {
     return std::any_of(registered.begin(), registered.end(),
                        [name](const CaptureSign* sign) { return sign->word == name; });
   };
+  // Two listings show no fallback: gdscheck must say that the drive has no other route either.
   char compat = '?';
   const CaptureSign* check = text.first(SignKind::storage_check);
-  if (check != nullptr && !check->word.empty()) compat = check->word[0];
+  bool shown = false;
+  bool active = false;
+  for (const CaptureSign* route : text.all(SignKind::route_row)) {
+    if (route->source.rfind("NVMe", 0) != 0 && route->source != "Block") continue;
+    shown = true;
+    active = active || row_is_active(*route);
+  }
+  if (check != nullptr && !check->word.empty() && shown && !active) compat = check->word[0];
   std::size_t written = 0;
   for (const CaptureSign* mount : text.all(SignKind::mount)) {
     const bool nvme = mount->source.rfind("/dev/nvme", 0) == 0;
@@ -257,7 +351,10 @@ void judge_mounts(TextCase& text) {
                  compat == '1'   ? Verdict::staged
                  : compat == '0' ? Verdict::impossible
                                  : Verdict::unknown,
-                 mount->target, "both", "the drive's driver is not registered with nvidia-fs");
+                 mount->target, "both",
+                 active ? "the drive's driver is not registered with nvidia-fs, and another "
+                          "route to drives is supported"
+                        : "the drive's driver is not registered with nvidia-fs");
     blame(row, Cause::storage_driver_not_registered);
     cite(row, *registered.front());
     cite(row, *mount);
