@@ -25,12 +25,7 @@ struct RegionView {
 /// What a provider found when it was asked anew about the places of a transfer.
 struct Confirmed {
   std::uint64_t facts = 0;  ///< equal ones: assess would say the same
-  bool pending = false;     ///< the provider asks for the rest while the bytes are under way
 };
-
-/// Whether a provider may ask while bytes are under way already. What then proves wrong is counted
-/// as it is, and named; a policy that forbids it must be asked for before.
-enum class Confirm : std::uint8_t { before, meanwhile };
 
 struct Operation {
   OperationId id = 0;
@@ -68,9 +63,7 @@ class Provider {
   /// gets again what was taken away. Equal facts mean that assess would say the same of segments
   /// between the same devices and kinds of memory. Empty: only assess can tell. Cheap, and
   /// allocates nothing.
-  [[nodiscard]] virtual std::optional<Confirmed> confirm(const Segment&, Confirm) {
-    return std::nullopt;
-  }
+  [[nodiscard]] virtual std::optional<Confirmed> confirm(const Segment&) { return std::nullopt; }
 
   /// Another number whenever the provider has learnt something that changes what assess says.
   [[nodiscard]] virtual std::uint64_t lessons() const { return 0; }

@@ -72,7 +72,6 @@ void BatchState::add(const TransferRequest& request) {
       prepare_transfer(session, request.source, request.target, request.policy);
   Item item;
   if (plan.ok()) {
-    plan->confirmed.reset();  // its turn may come much later
     item.transfer =
         std::make_unique<TransferState_>(session, std::move(*plan), request.source, request.target,
                                          request.policy, deadline_ns_, this);

@@ -166,11 +166,8 @@ std::optional<PlanQuestion> plan_question(SessionState& state, const Place& sour
     key.target = *to;
   }
   if (core::Provider* provider = direct_provider(state, source, target)) {
-    // Where no byte may go another way it is asked before one moves.
-    const core::Confirm when =
-        policy == Policy::direct_preferred ? core::Confirm::meanwhile : core::Confirm::before;
-    const std::optional<core::Confirmed> confirmed = provider->confirm(
-        Segment{.length_bytes = length, .source = source, .target = target}, when);
+    const std::optional<core::Confirmed> confirmed =
+        provider->confirm(Segment{.length_bytes = length, .source = source, .target = target});
     if (!confirmed.has_value()) return std::nullopt;
     question.confirmed = *confirmed;
     key.confirmed = confirmed->facts;

@@ -11,8 +11,6 @@ namespace nobounce::session {
 struct TransferPlan {
   std::shared_ptr<const CommonPlan> common;
   route::Cut cut;  ///< no segments if refused
-  /// What the direct provider confirmed a moment ago; empty where it was not asked.
-  std::optional<core::Confirmed> confirmed;
 };
 
 /// The whole route, for those who ask what it is.

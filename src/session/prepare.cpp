@@ -58,7 +58,7 @@ bool is_settled(SessionState& state, const TransferPlan& plan, const Place& sour
 }
 
 Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const Place& target,
-                               Policy policy) {
+                               Policy policy, bool later) {
   Result<TransferPlan> plan = plan_transfer(state, source, target, policy);
   if (!plan.ok()) return plan;
   register_memory(state, *plan, source, target);
@@ -67,27 +67,33 @@ Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const P
                      "the drive's DMA mappings");
     return plan_transfer(state, source, target, policy);
   }
-  if (probe_disproves(state, *plan, source, target)) {
+  if (later && probe_would_touch(state, *plan, source, target)) {
+    return Error{.origin = ErrorOrigin::session,
+                 .attempted = describe_transfer(state, source, target),
+                 .detail =
+                     "no transfer of this session has proved the path between these devices "
+                     "yet, and its probe would use the bytes of the transfer before their turn",
+                 .remedy = "make one transfer between them with Session::transfer first"};
+  }
+  if (probe_disproves(state, *plan, source, target, later)) {
     return plan_transfer(state, source, target, policy);
   }
   return plan;
 }
 
-}  // namespace
-
-Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source, const Place& target,
-                                      Policy policy) {
+Result<TransferPlan> prepare(SessionState& state, const Place& source, const Place& target,
+                             Policy policy, std::optional<core::Confirmed>* confirmed, bool later) {
   const Lessons lessons = lessons_of(state);
   const std::optional<PlanQuestion> asked = plan_question(state, source, target, policy);
   if (asked.has_value()) {
     if (std::shared_ptr<const CommonPlan> known = state.plans.find(asked->key, lessons)) {
       TransferPlan plan = plan_of(std::move(known), source, target);
-      plan.confirmed = asked->confirmed;
+      if (confirmed != nullptr) *confirmed = asked->confirmed;
       register_memory(state, plan, source, target);
       return plan;
     }
   }
-  Result<TransferPlan> plan = plan_anew(state, source, target, policy);
+  Result<TransferPlan> plan = plan_anew(state, source, target, policy, later);
   if (!plan.ok() || !asked.has_value()) return plan;
   // Kept only if nothing that it rests on changed while it was made.
   if (!is_settled(state, *plan, source, target) || lessons_of(state) != lessons) return plan;
@@ -96,6 +102,18 @@ Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source, 
     state.plans.keep(asked->key, lessons, plan->common);
   }
   return plan;
+}
+
+}  // namespace
+
+Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source, const Place& target,
+                                      Policy policy, std::optional<core::Confirmed>* confirmed) {
+  return prepare(state, source, target, policy, confirmed, false);
+}
+
+Result<TransferPlan> prepare_for_later(SessionState& state, const Place& source,
+                                       const Place& target, Policy policy) {
+  return prepare(state, source, target, policy, nullptr, true);
 }
 
 Outcome never_started(SessionState& state, const Place& source, const Place& target, Policy policy,

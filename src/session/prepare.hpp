@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 
 #include "session/planner.hpp"
 
@@ -10,8 +11,14 @@ namespace nobounce::session {
 
 /// Plans, registers memory and probes the pair; plans again if the probe failed. A plan that was
 /// made before is used again if all that it rests on reads the same now.
-[[nodiscard]] Result<TransferPlan> prepare_transfer(SessionState& state, const Place& source,
-                                                    const Place& target, Policy policy);
+/// `confirmed`, for who begins it at once: what the direct provider confirmed a moment ago.
+[[nodiscard]] Result<TransferPlan> prepare_transfer(
+    SessionState& state, const Place& source, const Place& target, Policy policy,
+    std::optional<core::Confirmed>* confirmed = nullptr);
+/// The same for what begins later than it is asked for. The pair is probed in memory of the session
+/// then, because others may use the places until their turn; refused where that cannot be.
+[[nodiscard]] Result<TransferPlan> prepare_for_later(SessionState& state, const Place& source,
+                                                     const Place& target, Policy policy);
 
 /// The outcome of a transfer that could not even be planned.
 [[nodiscard]] Outcome never_started(SessionState& state, const Place& source, const Place& target,

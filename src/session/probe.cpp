@@ -215,17 +215,47 @@ std::optional<Status> probe_drive(SessionState& state, const Place& source, cons
                  : probe_drive_read(state, range, *memory);
 }
 
+/// Whether memory that the session allocates stands for both.
+bool both_plain(SessionState& state, const GpuMemory& source, const GpuMemory& target) {
+  return kind_of(state, source) == AllocationKind::device &&
+         kind_of(state, target) == AllocationKind::device;
+}
+
+/// Nothing where it should be made in memory of the session, and a GPU has no room for it.
 std::optional<Status> probe_gpus(SessionState& state, const GpuMemory& source,
-                                 const GpuMemory& target) {
-  if (Status opened = state.providers.peer->open(source, target); !opened.ok()) return opened;
-  return probe_peer(state, source, target,
+                                 const GpuMemory& target, bool in_own_memory) {
+  GpuMemory from = source;
+  GpuMemory to = target;
+  if (in_own_memory) {
+    Result<GpuMemory> own_source = probe_memory(state, source.gpu);
+    Result<GpuMemory> own_target = probe_memory(state, target.gpu);
+    if (!own_source.ok() || !own_target.ok()) return std::nullopt;
+    from = *own_source;
+    to = *own_target;
+  }
+  if (Status opened = state.providers.peer->open(from, to); !opened.ok()) return opened;
+  return probe_peer(state, from, to,
                     judge::judge_peer(peer_question(state, source, target)).suspect);
 }
 
 }  // namespace
 
+bool probe_would_touch(SessionState& state, const TransferPlan& plan, const Place& source,
+                       const Place& target) {
+  const std::optional<PairKey> pair = pair_of(state, source, target);
+  if (!pair.has_value() || belief_in(state, *pair).has_value()) return false;
+  if (wants(plan, ProviderKind::peer))
+    return !both_plain(state, std::get<GpuMemory>(source), std::get<GpuMemory>(target));
+  // Reads from files and drives are probed into memory of the session.
+  if (wants(plan, ProviderKind::nvme))
+    return std::holds_alternative<BlockRange>(target) && length_bytes(target) >= probe_bytes;
+  const auto* written = std::get_if<FileRange>(&target);
+  return wants(plan, ProviderKind::storage) && written != nullptr &&
+         probe_range(state, *written, true).has_value();
+}
+
 bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place& source,
-                     const Place& target) {
+                     const Place& target, bool in_own_memory) {
   const bool storage = wants(plan, ProviderKind::storage);
   const std::optional<PairKey> pair = pair_of(state, source, target);
   const bool drive = wants(plan, ProviderKind::nvme);
@@ -233,10 +263,11 @@ bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place&
   if ((!storage && !drive && !peer) || !pair.has_value()) return false;
   const std::scoped_lock probing(state.probe_mutex);
   if (const std::optional<Belief> belief = belief_in(state, *pair)) return !belief->believed;
-  const std::optional<Status> probed =
-      storage ? probe_storage(state, source, target)
-      : drive ? probe_drive(state, source, target)
-              : probe_gpus(state, std::get<GpuMemory>(source), std::get<GpuMemory>(target));
+  const std::optional<Status> probed = storage ? probe_storage(state, source, target)
+                                       : drive
+                                           ? probe_drive(state, source, target)
+                                           : probe_gpus(state, std::get<GpuMemory>(source),
+                                                        std::get<GpuMemory>(target), in_own_memory);
   if (!probed.has_value()) return false;
   if (probed->ok()) {
     believe(state, *pair);

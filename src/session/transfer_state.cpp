@@ -22,8 +22,9 @@ namespace {
 /// thread attends without a deadline: it needs pieces only to show how far it is.
 constexpr std::uint64_t piece_bytes = 64u << 20;
 constexpr std::uint64_t peer_piece_bytes = 256u << 20;
-constexpr std::uint64_t attended_piece_bytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t under_way_bytes_most = 1u << 30;
+/// At least two are under way, which together are no more than that.
+constexpr std::uint64_t attended_piece_bytes = under_way_bytes_most / 2;
 /// Up to so many bytes a thread waits in the driver, which looks without a pause. Beyond it looks
 /// by itself, for so long without a pause, because a whole core is too much for what takes long.
 constexpr std::uint64_t rest_bytes_most = 1u << 30;
@@ -110,7 +111,7 @@ void TransferState_::ordered_by(Issuer issuer, Poster poster, Cause why) {
   receipt_.add_cause(why);
 }
 
-void TransferState_::begin() {
+void TransferState_::begin(const std::optional<core::Confirmed>& confirmed) {
   const std::scoped_lock lock(session.dispatcher->mutex());
   receipt_.started_ns = session.host.clock().now_ns();
   if (deadline_ns_ != 0 && receipt_.started_ns >= deadline_ns_ && !cancelled_because_.has_value())
@@ -122,8 +123,10 @@ void TransferState_::begin() {
   }
   announce();
   beginning_ = true;
+  confirmed_ = confirmed;
   refill();
   beginning_ = false;
+  confirmed_.reset();
 }
 
 std::uint64_t TransferState_::piece_bytes_of(ProviderKind provider) const {
@@ -182,7 +185,7 @@ void TransferState_::submit(const Segment& segment) {
   operation.attended = attended_;
   if (beginning_) {
     operation.submitted_ns = receipt_.started_ns;
-    operation.confirmed = plan.confirmed;
+    operation.confirmed = confirmed_;
   }
   provider->submit(std::span(&operation, 1));
 }
@@ -463,8 +466,11 @@ void TransferState_::wait_attended() {
     return;
   }
   if (deadline_ns_ == 0 && receipt_.requested_bytes <= rest_bytes_most) {
-    rest();
-    look();
+    for (std::uint64_t rested = 0; rested < receipt_.requested_bytes && !done;
+         rested += attended_piece_bytes) {
+      rest();
+      look();
+    }
     if (done) return;
   }
   system::Workers& workers = session.host.workers();

@@ -38,8 +38,8 @@ struct TransferState_ : CompletionSink {
   /// Who gave the order, and who carried it to the devices, if not the host. Before `begin`.
   void ordered_by(Issuer issuer, Poster poster, Cause why);
   /// Submits the first operations, or finishes at once (refused, nothing to move, cancelled or
-  /// late).
-  void begin();
+  /// late). `confirmed`: what the direct provider confirmed for it a moment ago, if it was asked.
+  void begin(const std::optional<core::Confirmed>& confirmed = std::nullopt);
   void on_completion(const core::Completion& completion) override;
   void cancel(Cause why);
   /// Something outside of it makes it fail: its peer is gone. Under the dispatcher's lock.
@@ -114,7 +114,8 @@ struct TransferState_ : CompletionSink {
   bool staged_unasked_ = false;
   bool announced_ = false;
   bool submitting_ = false;
-  bool beginning_ = false;  ///< what the plan confirmed was confirmed a moment ago
+  bool beginning_ = false;
+  std::optional<core::Confirmed> confirmed_;  ///< a moment ago: for what is submitted by begin
   bool attended_ = false;
   bool ended_here_ = false;  ///< found its end in its own look(): nobody else is in finish()
 };

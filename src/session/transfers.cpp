@@ -1,5 +1,6 @@
 // Session::start, Session::transfer and the Transfer handle.
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "session/prepare.hpp"
@@ -14,11 +15,13 @@ Result<Transfer> Session::start(const Place& source, const Place& target,
                                 const TransferOptions& options) {
   if (state_->forked()) return session::forked_error("start a transfer");
   const std::uint64_t deadline_ns = session::time_ahead(*state_, options.deadline_ns);
-  Result<TransferPlan> plan = session::prepare_transfer(*state_, source, target, options.policy);
+  std::optional<core::Confirmed> confirmed;
+  Result<TransferPlan> plan =
+      session::prepare_transfer(*state_, source, target, options.policy, &confirmed);
   if (!plan.ok()) return std::move(plan).error();
   auto transfer = std::make_unique<TransferState_>(*state_, std::move(*plan), source, target,
                                                    options.policy, deadline_ns);
-  transfer->begin();
+  transfer->begin(confirmed);
   return Transfer(std::move(transfer));
 }
 
@@ -29,12 +32,14 @@ Outcome Session::transfer(const Place& source, const Place& target,
   };
   if (state_->forked()) return refused(session::forked_error("start a transfer"));
   const std::uint64_t deadline_ns = session::time_ahead(*state_, options.deadline_ns);
-  Result<TransferPlan> plan = session::prepare_transfer(*state_, source, target, options.policy);
+  std::optional<core::Confirmed> confirmed;
+  Result<TransferPlan> plan =
+      session::prepare_transfer(*state_, source, target, options.policy, &confirmed);
   if (!plan.ok()) return refused(std::move(plan).error());
   std::unique_lock once(state_->dispatcher->mutex());  // for all that begins it
   TransferState_ transfer(*state_, *std::move(plan), source, target, options.policy, deadline_ns);
   transfer.attend();
-  transfer.begin();
+  transfer.begin(confirmed);
   once.unlock();
   transfer.wait_attended();
   return *std::move(transfer.outcome);

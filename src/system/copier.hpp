@@ -33,9 +33,6 @@ class Copier {
   void cancel(core::OperationId operation);
   /// As Provider::rest.
   void rest(core::OperationId operation) { copies_.rest(operation); }
-  void doubt(core::OperationId operation, Carriage carriage, Cause cause) {
-    copies_.doubt(operation, carriage, cause);
-  }
   /// As Provider::close.
   bool close(std::uint64_t deadline_ns);
 

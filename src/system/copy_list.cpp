@@ -129,8 +129,7 @@ void CopyList::stop(Job& job, Cause cause, const char* detail) {
 void CopyList::complete(Job& job) {
   core::Completion completion;
   completion.id = job.operation.id;
-  completion.bytes[job.carriage] = job.arrived_bytes;
-  completion.cause = job.doubt;
+  completion.bytes[Carriage::direct] = job.arrived_bytes;
   if (job.arrived_bytes > 0) completion.link = job.order.link;
   completion.known = Known::claimed;
   completion.ended_ns = job.looked_ns;
@@ -162,21 +161,6 @@ void CopyList::rest(core::OperationId id) {
   streams_.wait(rest);
   const std::lock_guard lock(mutex_);
   CopyStreams::end_rest(rest);
-}
-
-void CopyList::doubt(core::OperationId id, Carriage carriage, Cause cause) {
-  const std::lock_guard lock(mutex_);
-  for (Job& job : jobs_) {
-    if (job.operation.id != id) continue;
-    job.carriage = carriage;
-    job.doubt = cause;
-  }
-  // Who watches may have seen it land already.
-  for (core::Completion& completion : completions_) {
-    if (completion.id != id) continue;
-    std::swap(completion.bytes[Carriage::direct], completion.bytes[carriage]);
-    if (!completion.error.has_value()) completion.cause = cause;
-  }
 }
 
 void CopyList::cancel(core::OperationId id) {

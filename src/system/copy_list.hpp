@@ -37,7 +37,6 @@ class CopyList {
   /// As Provider::rest.
   void rest(core::OperationId id);
   /// The copy that was just added may not have gone directly: what it moves counts as `carriage`.
-  void doubt(core::OperationId id, Carriage carriage, Cause cause);
   void cancel(core::OperationId id);
   void cancel_all();
   [[nodiscard]] bool idle() const;
@@ -53,8 +52,6 @@ class CopyList {
     std::uint64_t looked_ns = 0;    ///< when it was last looked at
     CopyInFlight copy;
     bool stopped = false;
-    Carriage carriage = Carriage::direct;
-    Cause doubt = Cause::none;
     std::optional<Error> error;
   };
 

@@ -178,11 +178,11 @@ NOBOUNCE_LED_HERE(std::unique_ptr<core::Provider>, staged_provider,
                   "12CudaContextsERKNS1_9OpenFilesERKNS0_13StagedOptionsE")
 NOBOUNCE_LED_HERE(bool, probe,
                   (session::SessionState & state, const session::TransferPlan& plan,
-                   const Place& source, const Place& target),
+                   const Place& source, const Place& target, bool in_own_memory),
                   "_ZN8nobounce7session15probe_disprovesERNS0_"
                   "12SessionStateERKNS0_12TransferPlanERKSt7variantIJ"
                   "NS_9GpuMemoryENS_10HostMemoryENS_9FileRangeENS_"
-                  "10BlockRangeENS_12RemoteMemoryEEESE_")
+                  "10BlockRangeENS_12RemoteMemoryEEESE_b")
 #undef NOBOUNCE_LED_HERE
 
 Result<std::unique_ptr<fabric::SoftHost>> led_soft_host(const Machine& machine,
@@ -229,9 +229,9 @@ std::unique_ptr<core::Provider> led_staged_provider(system::Host& host,
 }
 
 bool led_probe(session::SessionState& state, const session::TransferPlan& plan, const Place& source,
-               const Place& target) {
+               const Place& target, bool in_own_memory) {
   if (planted(ProviderMutant::session_probe_skipped)) return false;
-  return real_probe(state, plan, source, target);
+  return real_probe(state, plan, source, target, in_own_memory);
 }
 
 }  // namespace nobounce::test

@@ -51,8 +51,7 @@ class HostProvider final : public core::Provider {
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::host; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
-  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment,
-                                                       core::Confirm when) override;
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment) override;
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView&) override {}
   void submit(std::span<const core::Operation> operations) override;
@@ -97,7 +96,7 @@ Assessment HostProvider::assess(const Segment& segment) {
   return assessment;
 }
 
-std::optional<core::Confirmed> HostProvider::confirm(const Segment& segment, core::Confirm) {
+std::optional<core::Confirmed> HostProvider::confirm(const Segment& segment) {
   const std::optional<Pair> pair = pair_of(segment);
   if (!pair.has_value()) return std::nullopt;
   const Result<system::cuda::CUcontext> context = contexts_.context(pair->gpu->gpu);
@@ -144,8 +143,7 @@ std::optional<Error> HostProvider::why_not(const Segment& segment) {
 void HostProvider::submit(std::span<const core::Operation> operations) {
   for (const core::Operation& operation : operations) {
     const std::optional<core::Confirmed> kinds =
-        operation.confirmed.has_value() ? operation.confirmed
-                                        : confirm(operation.segment, core::Confirm::before);
+        operation.confirmed.has_value() ? operation.confirmed : confirm(operation.segment);
     const bool fits = length_bytes(operation.segment.source) >= operation.segment.length_bytes &&
                       length_bytes(operation.segment.target) >= operation.segment.length_bytes;
     if (!kinds.has_value() || kinds->facts != all_pinned || !fits) {

@@ -25,13 +25,11 @@ Status PeerAccess::enable(std::uint32_t gpu, std::uint32_t owner) {
   system::Cuda& cuda = contexts_.table();
   const system::ContextGuard guard(cuda, *own);
   if (guard.status() != success) return system::cuda_error(cuda, guard.status(), attempted);
+  // Over question and note: of two answers the later one is what is remembered.
+  const std::lock_guard lock(mutex_);
   const auto code = cuda.ctx_enable_peer_access(*peer, 0);
   if (code == success || code == system::cuda::error_peer_access_already_enabled) {
     learn({gpu, owner}, Answer{std::nullopt, *own, *peer});
-    if (code == success) {
-      const std::lock_guard lock(mutex_);
-      answers_[{gpu, owner}].since = ++last_since_;
-    }
     return {};
   }
   Error error = system::cuda_error(cuda, code, attempted, Cause::p2p_peer_access_not_enabled);
@@ -46,7 +44,6 @@ Status PeerAccess::enable(std::uint32_t gpu, std::uint32_t owner) {
 }
 
 void PeerAccess::learn(const Pair& pair, std::optional<Answer> answer) {
-  const std::lock_guard lock(mutex_);
   const auto known = answers_.find(pair);
   const bool same = known == answers_.end()
                         ? !answer.has_value()
@@ -67,18 +64,12 @@ std::optional<PeerAccess::Contexts> PeerAccess::enabled(std::uint32_t source,
   const auto back = answers_.find({target, source});
   if (there == answers_.end() || back == answers_.end()) return std::nullopt;
   if (there->second.refusal.has_value() || back->second.refusal.has_value()) return std::nullopt;
-  return Contexts{there->second.own, there->second.peer, there->second.since};
+  return Contexts{there->second.own, there->second.peer};
 }
 
-PeerAccess::Standing PeerAccess::enable_again(std::uint32_t gpu, std::uint32_t owner,
-                                              system::cuda::CUcontext peer) {
+bool PeerAccess::enable_again(system::cuda::CUcontext peer) {
   const auto code = contexts_.table().ctx_enable_peer_access(peer, 0);
-  if (code == system::cuda::error_peer_access_already_enabled) return Standing::kept;
-  if (code != success) return Standing::refused;
-  const std::lock_guard lock(mutex_);
-  const auto known = answers_.find({gpu, owner});
-  if (known != answers_.end()) known->second.since = ++last_since_;
-  return Standing::regained;
+  return code == success || code == system::cuda::error_peer_access_already_enabled;
 }
 
 Status PeerAccess::enable_both(std::uint32_t source, std::uint32_t target) {

@@ -29,15 +29,10 @@ class PeerAccess {
   struct Contexts {
     system::cuda::CUcontext source = nullptr;
     system::cuda::CUcontext target = nullptr;
-    std::uint64_t since = 0;  ///< another number whenever the source's access was regained
   };
   [[nodiscard]] std::optional<Contexts> enabled(std::uint32_t source, std::uint32_t target) const;
-  /// How access that was enabled stood when it was asked for once more.
-  enum class Standing : std::uint8_t { kept, regained, refused };
-  /// Lets `gpu`, whose context is current, reach the `peer` of `owner` once more; enable explains
-  /// why where it does not. What was copied before access was regained may have been staged.
-  [[nodiscard]] Standing enable_again(std::uint32_t gpu, std::uint32_t owner,
-                                      system::cuda::CUcontext peer);
+  /// Lets the current context reach `peer` once more; enable explains why where it does not.
+  [[nodiscard]] bool enable_again(system::cuda::CUcontext peer);
   /// What is known of the pair's access by trying; unknown before.
   [[nodiscard]] Finding finding(std::uint32_t source, std::uint32_t target) const;
   /// Another number whenever finding may answer otherwise.
@@ -49,14 +44,13 @@ class PeerAccess {
     std::optional<Error> refusal;  ///< empty: enabled
     system::cuda::CUcontext own = nullptr;
     system::cuda::CUcontext peer = nullptr;
-    std::uint64_t since = 0;
   };
+  /// Under the lock.
   void learn(const Pair& pair, std::optional<Answer> answer);
 
   system::CudaContexts& contexts_;
   mutable std::mutex mutex_;
   std::map<Pair, Answer> answers_;
-  std::uint64_t last_since_ = 0;
   std::atomic<std::uint64_t> lessons_{0};
 };
 

@@ -38,8 +38,6 @@ DeviceRef gpu_ref(std::uint32_t gpu) {
 constexpr std::uint64_t both_kinds(AllocationKind source, AllocationKind target) {
   return static_cast<std::uint64_t>(source) << 8 | static_cast<std::uint64_t>(target);
 }
-/// Up to so many bytes a copy takes about as long as asking for access.
-constexpr std::uint64_t meanwhile_bytes_most = 256u << 10;
 constexpr std::uint64_t both_plain = both_kinds(AllocationKind::device, AllocationKind::device);
 
 class CopyingPeerProvider final : public PeerProvider {
@@ -53,8 +51,7 @@ class CopyingPeerProvider final : public PeerProvider {
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::peer; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
-  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment,
-                                                       core::Confirm when) override;
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment) override;
   [[nodiscard]] std::uint64_t lessons() const override {
     return access_.lessons() + memory_.lessons();
   }
@@ -76,7 +73,6 @@ class CopyingPeerProvider final : public PeerProvider {
                                               std::uint32_t gpu) override;
 
  private:
-  void ask_meanwhile(const core::Operation& operation, std::uint64_t since);
   [[nodiscard]] std::optional<Error> why_not(const Segment& segment);
   [[nodiscard]] bool on_machine(std::uint32_t gpu) const { return gpu < machine_.gpus.size(); }
   /// Does not change while a session lives; found out once.
@@ -132,8 +128,7 @@ Status CopyingPeerProvider::open(const GpuMemory& source, const GpuMemory& targe
   return {};
 }
 
-std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segment,
-                                                            core::Confirm when) {
+std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segment) {
   const std::optional<Pair> pair = pair_of(segment);
   if (!pair.has_value()) return std::nullopt;
   const GpuMemory& source = *pair->source;
@@ -141,55 +136,25 @@ std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segme
   const std::optional<peer::PeerAccess::Contexts> contexts =
       access_.enabled(source.gpu, target.gpu);
   if (!contexts.has_value()) return std::nullopt;
-  const system::ContextGuard guard(contexts_.table(), contexts->source);
-  if (guard.status() != system::cuda::success) return std::nullopt;
-  const std::optional<peer::PeerMemory::Kinds> kinds = memory_.confirm(source, target);
-  if (!kinds.has_value()) return std::nullopt;
-  const std::uint64_t both = both_kinds(kinds->source, kinds->target);
-  if (when == core::Confirm::meanwhile && both == both_plain &&
-      segment.length_bytes <= meanwhile_bytes_most) {
-    return core::Confirmed{.facts = both, .pending = true};
+  std::uint64_t both = 0;
+  {
+    const system::ContextGuard guard(contexts_.table(), contexts->source);
+    if (guard.status() != system::cuda::success) return std::nullopt;
+    const std::optional<peer::PeerMemory::Kinds> kinds = memory_.confirm(source, target);
+    if (!kinds.has_value()) return std::nullopt;
+    both = both_kinds(kinds->source, kinds->target);
+    if (!access_.enable_again(contexts->target)) return std::nullopt;
   }
-  // The copy is the source's own work: that it reaches the target is enough for the bytes to go
-  // directly (measured, and what the software machine does).
-  if (access_.enable_again(source.gpu, target.gpu, contexts->target) ==
-      peer::PeerAccess::Standing::refused) {
-    return std::nullopt;
+  // Between plain memory the copy is the source's own work: that it reaches the target is enough
+  // for the bytes to go directly (measured, and what the software machine does). Of an import only
+  // the other way may be one that reaches it.
+  if (both != both_plain) {
+    const system::ContextGuard guard(contexts_.table(), contexts->target);
+    if (guard.status() != system::cuda::success || !access_.enable_again(contexts->source)) {
+      return std::nullopt;
+    }
   }
   return core::Confirmed{.facts = both};
-}
-
-/// The copy is on its way. If access had been taken away before, the driver may have staged it, and
-/// says nothing: then the bytes count as what they are.
-void CopyingPeerProvider::ask_meanwhile(const core::Operation& operation, std::uint64_t since) {
-  using Standing = peer::PeerAccess::Standing;
-  const Pair pair = *pair_of(operation.segment);
-  const std::optional<peer::PeerAccess::Contexts> contexts =
-      access_.enabled(pair.source->gpu, pair.target->gpu);
-  Standing there = Standing::refused;
-  if (contexts.has_value()) {
-    const system::ContextGuard guard(contexts_.table(), contexts->source);
-    if (guard.status() == system::cuda::success)
-      there = access_.enable_again(pair.source->gpu, pair.target->gpu, contexts->target);
-  }
-  // Another thread may have regained it a moment ago, and this copy was before that.
-  if (there == Standing::kept) {
-    const auto after = access_.enabled(pair.source->gpu, pair.target->gpu);
-    if (after.has_value() && after->since == since) return;
-  }
-  Standing back = Standing::refused;
-  if (contexts.has_value()) {
-    const system::ContextGuard guard(contexts_.table(), contexts->target);
-    if (guard.status() == system::cuda::success)
-      back = access_.enable_again(pair.target->gpu, pair.source->gpu, contexts->source);
-  }
-  // Where the target still reached the source its GPU may have fetched them: nobody can tell.
-  const bool both_were_off = there == Standing::regained && back == Standing::regained;
-  copier_.doubt(operation.id, both_were_off ? Carriage::staged : Carriage::unattributed,
-                Cause::p2p_peer_access_not_enabled);
-  if (there == Standing::refused) {
-    (void)access_.enable_both(pair.source->gpu, pair.target->gpu);  // so that the next plan knows
-  }
 }
 
 Link CopyingPeerProvider::link_between(std::uint32_t source, std::uint32_t target) {
@@ -224,9 +189,7 @@ void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
   for (const core::Operation& operation : operations) {
     // A piece of a long transfer may start long after the transfer did.
     const std::optional<core::Confirmed> kinds =
-        operation.confirmed.has_value() ? operation.confirmed
-                                        : confirm(operation.segment, core::Confirm::before);
-    const bool pending = kinds.has_value() && kinds->pending;
+        operation.confirmed.has_value() ? operation.confirmed : confirm(operation.segment);
     const bool fits = length_bytes(operation.segment.source) >= operation.segment.length_bytes &&
                       length_bytes(operation.segment.target) >= operation.segment.length_bytes;
     if (!kinds.has_value() || !fits) {
@@ -238,13 +201,11 @@ void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
     const Pair pair = *pair_of(operation.segment);
     const std::uint32_t source = pair.source->gpu;
     const std::uint32_t target = pair.target->gpu;
-    const auto access = pending ? access_.enabled(source, target) : std::nullopt;
     copier_.copy(operation,
                  {.lane = {.gpu = source, .kind = system::CopyKind::to_peer, .peer = target},
                   .link = link_between(source, target),
                   .by_address = kinds.has_value() && kinds->facts == both_plain,
                   .attempted = attempted_copy});
-    if (pending) ask_meanwhile(operation, access.has_value() ? access->since : 0);
   }
   copier_.submitted();
 }

@@ -68,7 +68,7 @@ class StagedProvider final : public core::Provider {
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::staged; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
   /// Nothing that it looks at changes while a file is open and a session lives.
-  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment&, core::Confirm) override {
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment&) override {
     return core::Confirmed{};
   }
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }

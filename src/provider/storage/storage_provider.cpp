@@ -74,8 +74,7 @@ class StorageProvider final : public core::Provider,
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::storage; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
-  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment,
-                                                       core::Confirm when) override;
+  [[nodiscard]] std::optional<core::Confirmed> confirm(const Segment& segment) override;
   [[nodiscard]] Status attach(const core::RegionView& region) override;
   void detach(const core::RegionView& region) override;
   void forget_file(std::uint32_t file) override { handles_.forget(file); }
@@ -193,7 +192,7 @@ Assessment StorageProvider::assess(const Segment& segment) {
   return assessment;
 }
 
-std::optional<core::Confirmed> StorageProvider::confirm(const Segment& segment, core::Confirm) {
+std::optional<core::Confirmed> StorageProvider::confirm(const Segment& segment) {
   const std::optional<Pair> pair = pair_of(segment);
   // A refusal is one buffer's own: only assess tells it.
   if (!pair.has_value() || buffers_.is_refused(pair->memory)) return std::nullopt;
