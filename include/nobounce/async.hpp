@@ -76,8 +76,9 @@ class Streams {
 
   /// Returns at once. The transfer starts when the stream reaches it, and later work of the stream
   /// waits for it; the host waits for nothing. Refused: a stream that is being captured, a path
-  /// that would need a kernel of its own, bytes whose order nobody promises. Nothing is put on the
-  /// stream then.
+  /// that would need a kernel of its own, bytes whose order nobody promises, a pair whose first
+  /// probe would need the transfer's own bytes, more than 256 of one stream that have not ended.
+  /// Nothing is put on the stream then.
   [[nodiscard]] Result<StreamTransfer> enqueue(StreamHandle stream, const Place& source,
                                                const Place& target,
                                                const StreamOptions& options = {});

@@ -48,6 +48,9 @@ struct LaneWords {
 
 struct StreamLane {
   StreamHandle stream = nullptr;
+  /// One puts its marks at a time, in the order of sequences. Before the streams' mutex, which
+  /// nobody holds in the driver: it may wait for room on the stream, and the worker makes it.
+  std::mutex putting;
   LaneWords words;
   std::uint64_t last_sequence = 0;
   std::deque<std::shared_ptr<StreamOrder>> orders;  ///< not released yet, the first first

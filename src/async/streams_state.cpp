@@ -22,6 +22,7 @@ constexpr std::uint64_t eager_ns = 200'000;      ///< the worker spins so long a
 constexpr std::uint64_t look_again_ns = 10'000;  ///< and then looks so often
 constexpr std::uint64_t stop_patience_ns = 2'000'000'000;  ///< of the watchdog, after a cancel
 constexpr std::uint64_t close_patience_ns = 10'000'000'000;
+constexpr std::size_t orders_most = 256;  ///< of one stream, not ended
 constexpr std::uint64_t warm_bytes_min = 1u << 20;
 constexpr std::uint64_t warm_bytes_max = 1u << 29;
 
@@ -204,6 +205,7 @@ Status StreamsState::warm_up(std::uint32_t gpu) {
 }
 
 Result<StreamLane*> StreamsState::lane_of(StreamHandle stream) {
+  const std::lock_guard lock(mutex_);
   std::unique_ptr<StreamLane>& lane = lanes_[stream];
   if (lane == nullptr) {
     if ((words_taken_ + 1) * LaneWords::bytes > words_bytes) {
@@ -267,16 +269,23 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
     return cuda_error(table, code, "order a transfer on a stream");
   if (capturing != cuda::capture_status_none)
     return refusal(Cause::async_graph_capture, "the stream is being captured");
-  Result<TransferPlan> plan = session::prepare_transfer(session_, source, target, options.policy);
+  Result<TransferPlan> plan = session::prepare_for_later(session_, source, target, options.policy);
   if (!plan.ok()) return std::move(plan).error();
   if (auto error = why_not(*plan, *gpu)) return std::move(*error);
 
-  const std::lock_guard lock(mutex_);
-  Result<StreamLane*> lane = lane_of(stream);
-  if (!lane.ok()) return std::move(lane).error();
+  const Result<StreamLane*> lane = lane_of(stream);
+  if (!lane.ok()) return lane.error();
+  const std::lock_guard putting((*lane)->putting);
   auto order = std::make_shared<StreamOrder>();
   order->host = &session_.host;
-  order->sequence = ++(*lane)->last_sequence;
+  {
+    const std::lock_guard lock(mutex_);
+    if ((*lane)->orders.size() >= orders_most) {
+      return refusal(Cause::none, std::to_string(orders_most) +
+                                      " transfers of this stream have not ended: wait for one");
+    }
+    order->sequence = ++(*lane)->last_sequence;
+  }
   order->deadline_ns = options.deadline_ns == 0 ? StreamOptions{}.deadline_ns : options.deadline_ns;
   order->gpu = *gpu;
   order->visibility = visibility_for(*plan, *gpu);
@@ -285,17 +294,23 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
                                                      options.policy, 0);
   // A worker of ours tells the devices, on the stream's behalf.
   order->transfer->ordered_by(Issuer::stream, Poster::cpu_proxy, Cause::async_cpu_proxy);
-  if (Status marked = put(**lane, *order); !marked.ok()) {
-    // Some mark may be there: its wait must not be in vain.
-    write_word((*lane)->words.done(), order->sequence);
+  const Status marked = put(**lane, *order);
+  if (!marked.ok()) {
     // It ends here, as one that never began.
     order->transfer->cancel(Cause::session_cancelled);
     order->transfer->begin();
-    return marked.error();
+    order->transfer.reset();
+    order->begun_ns = session_.host.clock().now_ns();
+    // Some mark may be there, and its wait must not be in vain: but in its turn, because `done`
+    // lets all earlier ones go on too.
   }
-  (*lane)->orders.push_back(order);
-  last_change_ns_ = session_.host.clock().now_ns();
+  {
+    const std::lock_guard lock(mutex_);
+    (*lane)->orders.push_back(order);
+    last_change_ns_ = session_.host.clock().now_ns();
+  }
   session_.host.workers().wake(*worker_);
+  if (!marked.ok()) return marked.error();
   return order;
 }
 
@@ -330,6 +345,11 @@ void StreamsState::release(StreamLane& lane, StreamOrder& order, Outcome outcome
 bool StreamsState::serve(StreamLane& lane) {
   if (lane.orders.empty()) return false;
   const std::shared_ptr<StreamOrder> order = lane.orders.front();
+  if (order->transfer == nullptr) {  // it could not be put on the stream
+    write_word(lane.words.done(), order->sequence);
+    lane.orders.pop_front();
+    return true;
+  }
   if (order->begun_ns == 0) {
     if (read_word(lane.words.reached()) < order->sequence) return false;
     start(*order);
