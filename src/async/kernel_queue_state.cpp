@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "session/file_consumer.hpp"
+#include "session/file_state.hpp"
 #include "session/links.hpp"
 #include "session/transfer_state.hpp"
 
@@ -97,6 +98,7 @@ Status KernelQueueState::open(const Place& file, const KernelQueueOptions& chose
   // As many slots as tokens: then no producer ever waits for one, whatever the others do.
   local_.size_log2 = log2_at_least((options_.tokens + queues - 1) / queues);
   local_.buffer_bytes = options_.buffer_bytes;
+  hold_file();
   closed = false;
   started_ns_ = session_.host.clock().now_ns();
   Status status = allocate();
@@ -105,6 +107,7 @@ Status KernelQueueState::open(const Place& file, const KernelQueueOptions& chose
     closed = true;  // no kernel has seen it
     stop_workers();
     free_memory();
+    let_go_of_file();
   }
   return status;
 }
@@ -251,6 +254,20 @@ void KernelQueueState::free_memory() {
   gpu_words_.reset();
 }
 
+void KernelQueueState::hold_file() {
+  const std::scoped_lock lock(session_.dispatcher->mutex());
+  ++session_.files_of_kernels[file_.file];
+  file_held_ = true;
+}
+
+void KernelQueueState::let_go_of_file() {
+  if (!file_held_) return;
+  const std::scoped_lock lock(session_.dispatcher->mutex());
+  const auto held = session_.files_of_kernels.find(file_.file);
+  if (--held->second == 0) session_.files_of_kernels.erase(held);
+  file_held_ = false;
+}
+
 KernelQueueCounts KernelQueueState::counts() const {
   KernelQueueCounts sum;
   for (const auto& proxy : proxies_) {
@@ -271,6 +288,39 @@ std::uint64_t KernelQueueState::asked_bytes() const {
   for (const auto& proxy : proxies_)
     sum += proxy->counts().asked_bytes.load(std::memory_order_relaxed);
   return sum;
+}
+
+std::optional<Error> KernelQueueState::failure(const KernelQueueCounts& sum) const {
+  Error error{.origin = ErrorOrigin::session, .attempted = "carry out requests of a kernel"};
+  if (watch_ != nullptr && watch_->stalled()) {
+    error.cause = Cause::async_queue_failed;
+    error.detail = "a request took longer than stall_ns, and the queue was failed for all";
+    return error;
+  }
+  if (sum.failed == 0) return std::nullopt;
+  error.detail = std::to_string(sum.failed) + " of " + std::to_string(sum.requests) +
+                 " failed, one of them with code " + std::to_string(sum.last_code);
+  switch (sum.last_code) {
+    case device::code_bad_operation:
+    case device::code_bad_token:
+    case device::code_bad_range:
+      error.cause = Cause::async_bad_request;
+      break;
+    case device::code_stopped:
+      error.cause = Cause::async_queue_stopped;
+      break;
+    case device::code_short:
+      error.cause = Cause::file_shorter_than_expected;
+      break;
+    default:
+      if ((sum.last_code & device::code_os) != 0) {
+        error.origin = ErrorOrigin::os;
+        error.code = sum.last_code & (device::code_os - 1);
+      } else {
+        error.cause = Cause::async_queue_failed;
+      }
+  }
+  return error;
 }
 
 Outcome KernelQueueState::outcome(const Status& drained) {
@@ -297,16 +347,11 @@ Outcome KernelQueueState::outcome(const Status& drained) {
   receipt.add_cause(Cause::async_cpu_proxy);
   if (!drained.ok()) {
     result.error = drained.error();
-  } else if (sum.failed > 0) {
-    const Cause why = sum.last_code == device::code_stopped ? Cause::async_queue_stopped
-                                                            : Cause::async_bad_request;
-    result.error =
-        Error{.origin = ErrorOrigin::session,
-              .attempted = "carry out requests of a kernel",
-              .cause = why,
-              .detail = std::to_string(sum.failed) + " of " + std::to_string(sum.requests) +
-                        " failed, one of them with code " + std::to_string(sum.last_code)};
+  } else {
+    result.error = failure(sum);
   }
+  if (sum.arrived_bytes > 0 && session::changed_since_opening(session_, file_.file))
+    receipt.add_cause(Cause::file_changed);
   if (result.error.has_value()) {
     receipt.state = TransferState::failed;
     receipt.add_cause(result.error->cause);
@@ -330,6 +375,7 @@ Outcome KernelQueueState::close(std::uint64_t timeout_ns) {
   if (!empty.ok()) set_state(device::State::failed, device::code_stopped);
   stop_workers();
   ended_ = outcome(empty);
+  let_go_of_file();
   // Where a claimed slot is still open, a kernel may be about to fill it: the memory stays then.
   if (empty.ok()) free_memory();
   return *ended_;

@@ -60,12 +60,18 @@ struct KernelQueueState {
   [[nodiscard]] Status drain(std::uint64_t deadline_ns);
   void stop_workers();
   void free_memory();
+  /// While kernels may ask for its bytes the file stays open.
+  void hold_file();
+  void let_go_of_file();
   [[nodiscard]] std::uint64_t asked_bytes() const;
   [[nodiscard]] Outcome outcome(const Status& drained);
+  /// What went wrong while it ran.
+  [[nodiscard]] std::optional<Error> failure(const KernelQueueCounts& sum) const;
 
   session::SessionState& session_;
   KernelQueueOptions options_;
   FileRange file_;
+  bool file_held_ = false;
   device::QueueSet local_;  ///< addresses of this process
   system::HostBuffer words_;
   system::HostBuffer buffers_;

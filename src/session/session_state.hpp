@@ -98,6 +98,8 @@ struct SessionState {
   PlanCache plans;
   std::map<std::uint32_t, GpuMemory> probe_memory;  ///< one small buffer per GPU, under probe_mutex
 
+  /// Files that queues of kernels read, with how many; under the dispatcher's lock.
+  std::map<std::uint32_t, std::uint32_t> files_of_kernels;
   std::vector<TransferState_*> running;  ///< not ended; under the dispatcher's lock
 
   std::atomic<std::uint64_t> next_transfer{1};

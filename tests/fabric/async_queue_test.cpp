@@ -2,6 +2,7 @@
 // one, and nothing of the driver called meanwhile.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "async/kernel_queue_state.hpp"
@@ -142,7 +143,44 @@ TEST_P(KernelOrdered, AnErrorOfTheDriveReachesTheKernel) {
   EXPECT_EQ(result->sum.failed, 6u);
   EXPECT_EQ(result->sum.last_code, device::code_os + EIO);
   EXPECT_EQ(result->sum.last_result, static_cast<std::uint64_t>(Result::error));
-  EXPECT_FALSE(queue->close().ok());
+  const Outcome outcome = queue->close();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->origin, ErrorOrigin::os);
+  EXPECT_EQ(outcome.error->code, EIO);
+  EXPECT_EQ(outcome.error->cause, Cause::none) << "the kernel asked for nothing wrong";
+}
+
+TEST_P(KernelOrdered, AFileThatChangesOrShrinksIsNamedInTheReceipt) {
+  auto reader = PageReader::load(*rig_->session, 0, 2);
+  ASSERT_TRUE(reader.ok());
+  {
+    auto queue = open(2, 1);
+    ASSERT_TRUE(queue.ok());
+    ASSERT_TRUE(reader->run(*queue, reads(2, 3)).ok());
+    std::filesystem::resize_file(directory_.file("hot"), pages * page + 1);
+    EXPECT_TRUE(has_cause(queue->close().receipt, Cause::file_changed));
+  }
+  auto queue = open(2, 1);
+  ASSERT_TRUE(queue.ok());
+  std::filesystem::resize_file(directory_.file("hot"), 0);
+  ASSERT_TRUE(reader->run(*queue, reads(2, 3)).ok());
+  const Outcome outcome = queue->close();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::file_shorter_than_expected);
+}
+
+TEST_P(KernelOrdered, TheFileOfAnOpenQueueMayNotBeClosed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        auto queue = open(2, 1);
+        file_.reset();
+      },
+      "a File was closed while kernels may read it");
+  auto queue = open(2, 1);
+  ASSERT_TRUE(queue.ok());
+  EXPECT_TRUE(queue->close().ok());
+  file_.reset();
 }
 
 TEST_P(KernelOrdered, TheModeIsNamedNotFallenInto) {
