@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <nobounce/device/nvme_queue.hpp>
 #include <nobounce/place.hpp>
@@ -43,9 +44,12 @@ class DoorbellQueue {
   [[nodiscard]] const device::NvmeQueueSet& queue() const;
   /// Makes kernels stop asking.
   void stop();
-  /// End the kernels first. One receipt for all requests that a kernel saw the end of; an error if
-  /// any of them failed, or if the queue was lost meanwhile.
+  /// End the kernels first. One receipt for all reads that a kernel saw the end of; an error if any
+  /// of them failed or was still under way, or if the queue was lost meanwhile. `requested_bytes`
+  /// are those that arrived and those that were under way.
   [[nodiscard]] Outcome close();
+  /// After close: the same for all writes. Empty where no kernel wrote.
+  [[nodiscard]] const std::optional<Outcome>& written() const;
 
  private:
   std::unique_ptr<session::DoorbellQueueState> state_;

@@ -171,8 +171,9 @@ class OrderedRow {
     }
     for (const Cause cause : seen_causes_) add_cause(cause);
     decide(row_, false, false);
-    if (row_.poster == Poster::cpu_proxy && row_.verdict != Verdict::broken &&
-        row_.contradictions.empty()) {
+    // Only of a row that is known: what is unknown stays so, with what it lacks.
+    const bool known = row_.verdict == Verdict::direct || row_.verdict == Verdict::staged;
+    if (row_.poster == Poster::cpu_proxy && known && row_.contradictions.empty()) {
       row_.verdict = Verdict::degraded;
       row_.missing.clear();  // who posts is known from the receipts alone
       add_cause(Cause::async_cpu_proxy);

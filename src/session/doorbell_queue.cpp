@@ -107,7 +107,7 @@ Status DoorbellQueueState::lay_out(const DoorbellOptions& options) {
     std::memcpy(start->address + (set.words - set.submission) + line * NvmeQueueSet::line_bytes,
                 &last, sizeof last);
   }
-  const core::Completion written =
+  const core::Completion zeroed =
       run_operation(session, Segment{.offset_bytes = 0,
                                      .length_bytes = memory->length_bytes,
                                      .source = HostMemory{start->address, memory->length_bytes},
@@ -115,7 +115,7 @@ Status DoorbellQueueState::lay_out(const DoorbellOptions& options) {
                                      .provider = ProviderKind::staged,
                                      .expected = Carriage::staged});
   session.host.memory().free(*start);
-  if (written.error.has_value()) return *written.error;
+  if (zeroed.error.has_value()) return *zeroed.error;
 
   Result<system::HostBuffer> host_words = session.host.memory().allocate_pinned(
       rounded(64 + (device::count_words + set.tokens) * std::uint64_t{8}), 0,
@@ -171,12 +171,19 @@ Status DoorbellQueueState::open(const BlockRange& range, const GpuMemory& memory
                 : plan_transfer(session, in_gpu, on_drive, Policy::direct_required);
     if (!plan.ok()) return std::move(plan).error();
     if (!plan->common->route.refused) continue;
-    const Cause cause = plan->common->route.causes.empty() ? Cause::none : plan->common->route.causes.front();
+    const Cause cause =
+        plan->common->route.causes.empty() ? Cause::none : plan->common->route.causes.front();
     return Error{.origin = ErrorOrigin::policy,
                  .attempted = "open a doorbell queue between " + place_text(session, drive) +
                               " and " + place_text(session, data),
                  .cause = cause,
                  .detail = std::string(cause_row(cause).sentence)};
+  }
+  const std::optional<PairKey> pair = pair_of(session, drive, data);
+  if (!pair.has_value() || !belief_in(session, *pair).has_value()) {
+    return input_error(
+        "a path is proved by a read of 4096 bytes, and here there are fewer, or the "
+        "GPU has no room for it");
   }
   if (Status laid = lay_out(options); !laid.ok()) return laid;
   provider::NvmeProvider& drives = *session.providers.nvme;
@@ -239,28 +246,59 @@ void DoorbellQueueState::give_back() {
   host_words_ = {};
 }
 
-Outcome DoorbellQueueState::close() {
-  opened = false;
-  set_state(device::State::stopping);
-  const Status ended = session.providers.nvme->delete_queue(drive.drive, *queue_);
-  queue_.reset();
+/// A token's word in GPU memory is odd until the kernel saw its command's end.
+Status DoorbellQueueState::read_under_way(UnderWay& reads, UnderWay& writes) {
+  const std::uint64_t bytes = std::uint64_t{set.tokens} * 8;
+  Result<system::HostBuffer> copy = session.host.memory().allocate_plain(bytes, 0);
+  if (!copy.ok()) return std::move(copy).error();
+  const core::Completion read = run_operation(
+      session, Segment{.offset_bytes = 0,
+                       .length_bytes = bytes,
+                       .source = GpuMemory{data.gpu, DevicePointer{set.sequences}, bytes},
+                       .target = HostMemory{copy->address, bytes},
+                       .provider = ProviderKind::staged,
+                       .expected = Carriage::staged});
+  const auto* asked =
+      reinterpret_cast<const std::uint64_t*>(host_words_.address + 64) + device::count_words;
+  for (std::uint32_t token = 0; token < set.tokens && !read.error.has_value(); ++token) {
+    std::uint64_t sequence = 0;
+    std::memcpy(&sequence, copy->address + token * sizeof sequence, sizeof sequence);
+    if ((sequence & 1) == 0) continue;
+    UnderWay& left = (asked[token] & device::count_is_write) != 0 ? writes : reads;
+    ++left.commands;
+    left.bytes += asked[token] & ~device::count_is_write;
+  }
+  session.host.memory().free(*copy);
+  return read.error.has_value() ? Status(*read.error) : Status{};
+}
+
+Outcome DoorbellQueueState::outcome_of(bool writing, const Status& ended, const UnderWay& left) {
+  const Place on_drive = drive;
+  const Place in_gpu = data;
+  const Place& source = writing ? in_gpu : on_drive;
+  const Place& target = writing ? on_drive : in_gpu;
+  const DeviceRef drive_ref{DeviceRef::Kind::drive, static_cast<std::uint16_t>(drive.drive)};
+  const DeviceRef gpu_ref{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(data.gpu)};
   Outcome outcome;
   Receipt& receipt = outcome.receipt;
   receipt.transfer_id = session.next_transfer++;
-  receipt.bytes[Carriage::direct] = count(device::count_bytes);
-  receipt.requested_bytes = receipt.bytes.total();
+  receipt.bytes[Carriage::direct] =
+      count(writing ? device::count_bytes_written : device::count_bytes);
+  receipt.requested_bytes = receipt.bytes.total() + left.bytes;
   receipt.started_ns = started_ns_;
   receipt.elapsed_ns = session.host.clock().now_ns() - started_ns_;
-  receipt.member = member_of(drive, data);
+  receipt.member = member_of(source, target);
   receipt.issuer = Issuer::kernel;
   receipt.poster = Poster::gpu;
   receipt.policy = Policy::direct_required;
-  receipt.link = receipt.bytes.total() > 0 ? straight_link(session, drive, data) : Link::none;
+  receipt.link = receipt.bytes.total() > 0 ? straight_link(session, source, target) : Link::none;
   receipt.software_machine = session.host.kind() == HostKind::soft;
   receipt.segments = 1;
-  receipt.source = {DeviceRef::Kind::drive, static_cast<std::uint16_t>(drive.drive)};
-  receipt.target = {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(data.gpu)};
-  const std::uint64_t failed = count(device::count_failed);
+  receipt.source = writing ? gpu_ref : drive_ref;
+  receipt.target = writing ? drive_ref : gpu_ref;
+  const std::uint64_t failed_writes = count(device::count_failed_writes);
+  const std::uint64_t failed =
+      writing ? failed_writes : count(device::count_failed) - failed_writes;
   if (!ended.ok()) {
     outcome.error = ended.error();
   } else if (failed > 0) {
@@ -269,6 +307,13 @@ Outcome DoorbellQueueState::close() {
                           .cause = Cause::nvme_command_failed,
                           .detail = "the drive answered " + std::to_string(failed) +
                                     " of them with an error, which the kernel was told"};
+  } else if (left.commands > 0) {
+    outcome.error = Error{.origin = ErrorOrigin::session,
+                          .attempted = "carry out requests of a kernel",
+                          .cause = Cause::async_queue_stopped,
+                          .detail = std::to_string(left.commands) +
+                                    " of them were under way when the queue was closed, and no "
+                                    "kernel saw their end"};
   }
   if (outcome.error.has_value()) {
     receipt.state = TransferState::failed;
@@ -277,8 +322,24 @@ Outcome DoorbellQueueState::close() {
   session.ledger->start();
   session.ledger->arrived(receipt.member, receipt.bytes, 0);
   session.ledger->enter(receipt, false);
-  give_back();
   return outcome;
+}
+
+Outcome DoorbellQueueState::close() {
+  if (closed_.has_value()) return *closed_;
+  opened = false;
+  set_state(device::State::stopping);
+  Status ended = session.providers.nvme->delete_queue(drive.drive, *queue_);
+  queue_.reset();
+  UnderWay reads;
+  UnderWay writes;
+  if (Status told = read_under_way(reads, writes); !told.ok() && ended.ok()) ended = told;
+  closed_ = outcome_of(false, ended, reads);
+  const std::uint64_t seen =
+      count(device::count_bytes_written) + count(device::count_failed_writes) + writes.commands;
+  if (seen > 0) written = outcome_of(true, ended, writes);
+  give_back();
+  return *closed_;
 }
 
 }  // namespace session
@@ -313,6 +374,10 @@ void DoorbellQueue::stop() {
 
 Outcome DoorbellQueue::close() {
   return state_->close();
+}
+
+const std::optional<Outcome>& DoorbellQueue::written() const {
+  return state_->written;
 }
 
 }  // namespace nobounce

@@ -123,7 +123,16 @@ struct NvmeQueueSet {
 };
 
 /// What the reaper counts, for the owner's receipt.
-enum NvmeCount : std::uint32_t { count_done, count_failed, count_bytes, count_words };
+enum NvmeCount : std::uint32_t {
+  count_done,
+  count_failed,
+  count_bytes,          ///< that reads brought
+  count_bytes_written,  ///< of writes
+  count_failed_writes,  ///< of count_failed
+  count_words
+};
+/// In a token's word beside its length: it writes.
+inline constexpr std::uint64_t count_is_write = std::uint64_t{1} << 63;
 
 template <typename Platform, typename Ticket = std::uint64_t>
 class NvmeProducer {
@@ -170,7 +179,9 @@ class NvmeProducer {
       platform.template store<Order::relaxed, Scope::system>(memory_.sequences + request.token,
                                                              request.sequence << 1 | 1);
       platform.template store<Order::relaxed, Scope::system>(
-          memory_.counts + count_words + request.token, std::uint64_t{request.length_bytes});
+          memory_.counts + count_words + request.token,
+          request.length_bytes |
+              (request.operation == Operation::write ? count_is_write : std::uint64_t{0}));
       const std::uint64_t opcode = request.operation == Operation::read ? 2 : 1;
       const std::uint64_t block =
           (memory_.first_byte + request.offset_bytes) >> memory_.block_shift;
@@ -345,13 +356,15 @@ class NvmeProducer {
     if ((under_way & 1) == 0) return;  // nobody asked
     platform.template store<Order::relaxed, Scope::system>(memory_.sequences + token,
                                                            std::uint64_t{0});
+    const std::uint64_t asked =
+        platform.template load<Order::relaxed, Scope::system>(memory_.counts + count_words + token);
+    const bool writes = (asked & count_is_write) != 0;
     if (status == 0) {
-      const std::uint64_t bytes = platform.template load<Order::relaxed, Scope::system>(
-          memory_.counts + count_words + token);
       add(count_done, 1);
-      add(count_bytes, bytes);
+      add(writes ? count_bytes_written : count_bytes, asked & ~count_is_write);
     } else {
       add(count_failed, 1);
+      if (writes) add(count_failed_writes, 1);
     }
     const std::uint16_t code =
         status == 0 ? std::uint16_t{code_ok} : static_cast<std::uint16_t>(code_nvme | status);
