@@ -1,119 +1,40 @@
-// Loads the kernel, launches it, waits for it.
+// Says what the kernel is to read, and adds up what its blocks say.
 #include "async/page_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
-#include "async/embedded_kernels.hpp"
-#include "session/session_access.hpp"
+#include "async/own_kernel.hpp"
 
 namespace nobounce::async {
 
-namespace cuda = system::cuda;
+namespace {
+
+constexpr std::uint64_t first_run_patience_ns = 30'000'000'000;
+
+}  // namespace
 
 struct PageReader::State {
-  explicit State(session::SessionState& of_session) : session(of_session) {}
-  ~State();
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  [[nodiscard]] Status load(std::uint32_t blocks, std::uint64_t latencies);
-  [[nodiscard]] Status launch(core::ReadPagesJob& job, std::uint32_t blocks, std::uint32_t threads,
-                              std::uint64_t timeout_ns);
-  [[nodiscard]] Error failed(cuda::CUresult code) const {
-    return cuda_error(session.contexts->table(), code, "run a kernel that reads pages");
-  }
-
-  session::SessionState& session;
-  cuda::CUcontext context = nullptr;
-  cuda::CUmodule module = nullptr;
-  cuda::CUfunction function = nullptr;
-  cuda::CUstream stream = nullptr;
+  OwnKernel kernel;
   std::uint32_t blocks_max = 0;
   std::uint64_t latencies_max = 0;
   std::uint64_t next_sequence = 1;
-  system::HostBuffer memory;  ///< results, then latencies
-  std::uint64_t memory_gpu = 0;
-  bool hangs = false;
 };
-
-PageReader::State::~State() {
-  if (session.forked() || context == nullptr) return;
-  system::Cuda& table = session.contexts->table();
-  const system::ContextGuard guard(table, context);
-  // A kernel that hangs still uses all of it.
-  if (!hangs && guard.alive()) {
-    if (stream != nullptr) (void)table.stream_destroy(stream);
-    if (module != nullptr) (void)table.module_unload(module);
-    if (memory.address != nullptr) session.host.memory().free(memory);
-  }
-  --session.handles;
-}
-
-Status PageReader::State::load(std::uint32_t blocks, std::uint64_t latencies) {
-  blocks_max = blocks;
-  latencies_max = latencies;
-  system::Cuda& table = session.contexts->table();
-  const std::uint64_t bytes = blocks * sizeof(core::ReadPagesResult) + latencies * 4;
-  Result<system::HostBuffer> buffer =
-      session.host.memory().allocate_pinned(bytes, 0, system::MemoryUse::user);
-  if (!buffer.ok()) return std::move(buffer).error();
-  memory = *buffer;
-  const system::ContextGuard guard(table, context);
-  cuda::CUresult code = table.mem_host_get_device_pointer(&memory_gpu, memory.address, 0);
-  if (code == cuda::success) code = table.module_load_data(&module, kernel_image("read_pages"));
-  if (code == cuda::success) {
-    code =
-        table.module_get_function(&function, module, std::string(core::read_pages_kernel).c_str());
-  }
-  if (code == cuda::success) code = table.stream_create(&stream, cuda::stream_non_blocking);
-  if (code != cuda::success) return failed(code);
-  core::ReadPagesJob nothing;
-  nothing.results = memory_gpu;
-  nothing.pages = 1;
-  return launch(nothing, 1, 32, 30'000'000'000);
-}
-
-Status PageReader::State::launch(core::ReadPagesJob& job, std::uint32_t blocks,
-                                 std::uint32_t threads, std::uint64_t timeout_ns) {
-  system::Cuda& table = session.contexts->table();
-  const system::ContextGuard guard(table, context);
-  void* parameters[] = {&job};
-  cuda::CUresult code =
-      table.launch_kernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
-  if (code != cuda::success) return failed(code);
-  // Asked again and again, with a bound, instead of a call that might never return.
-  const std::uint64_t deadline_ns = session.host.clock().now_ns() + timeout_ns;
-  const auto over = [&] {
-    code = table.stream_query(stream);
-    return code != cuda::error_not_ready;
-  };
-  if (!session.host.workers().wait(over, deadline_ns)) {
-    hangs = true;
-    return Error{.origin = ErrorOrigin::session,
-                 .attempted = "run a kernel that reads pages",
-                 .cause = Cause::session_deadline_passed,
-                 .detail = "the kernel has not ended"};
-  }
-  if (code != cuda::success) return failed(code);
-  return {};
-}
 
 Result<PageReader> PageReader::load(Session& session, std::uint32_t gpu, std::uint32_t blocks_max,
                                     std::uint64_t latencies_max) {
-  session::SessionState& of = session::SessionAccess::state(session);
-  if (of.forked()) return session::forked_error("load a kernel");
-  if (of.contexts == nullptr) return *of.cuda_error;
-  Result<cuda::CUcontext> context = of.contexts->context(gpu);
-  if (!context.ok()) return std::move(context).error();
-  auto state = std::make_unique<State>(of);
-  state->context = *context;
-  ++of.handles;
-  if (Status loaded = state->load(std::max(blocks_max, 1U), latencies_max); !loaded.ok())
-    return loaded.error();
-  return PageReader(std::move(state));
+  blocks_max = std::max(blocks_max, 1U);
+  const std::uint64_t bytes = blocks_max * sizeof(core::ReadPagesResult) + latencies_max * 4;
+  Result<OwnKernel> kernel =
+      OwnKernel::load(session, gpu, "read_pages", core::read_pages_kernel, bytes);
+  if (!kernel.ok()) return std::move(kernel).error();
+  core::ReadPagesJob nothing;
+  nothing.results = kernel->results_on_gpu();
+  nothing.pages = 1;
+  if (Status ran = kernel->run(&nothing, 1, 32, first_run_patience_ns); !ran.ok())
+    return ran.error();
+  return PageReader(std::make_unique<State>(State{std::move(*kernel), blocks_max, latencies_max}));
 }
 
 PageReader::PageReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -137,8 +58,8 @@ Result<PageReadsResult> PageReader::run(const KernelQueue& queue, const PageRead
   core::ReadPagesJob job;
   job.queues = queues;
   job.target = wanted.target.value;
-  job.results = state_->memory_gpu;
-  job.latencies = wanted.latencies ? state_->memory_gpu + results_bytes : 0;
+  job.results = state_->kernel.results_on_gpu();
+  job.latencies = wanted.latencies ? job.results + results_bytes : 0;
   job.page_bytes = queues.buffer_bytes;
   job.pages = wanted.file_bytes / job.page_bytes;
   job.seed = wanted.seed;
@@ -148,17 +69,17 @@ Result<PageReadsResult> PageReader::run(const KernelQueue& queue, const PageRead
   job.bad_every = wanted.bad_every;
   job.in_order = wanted.in_order ? 1 : 0;
   state_->next_sequence += wanted.reads;
-  std::memset(state_->memory.address, 0, results_bytes);
-  const std::uint64_t begun_ns = state_->session.host.clock().now_ns();
-  if (Status ran = state_->launch(job, wanted.blocks, wanted.threads, wanted.timeout_ns);
+  const std::byte* said = state_->kernel.results();
+  std::memset(state_->kernel.results(), 0, results_bytes);
+  if (Status ran = state_->kernel.run(&job, wanted.blocks, wanted.threads, wanted.timeout_ns);
       !ran.ok()) {
     return ran.error();
   }
   PageReadsResult result;
-  result.elapsed_ns = state_->session.host.clock().now_ns() - begun_ns;
+  result.elapsed_ns = state_->kernel.elapsed_ns();
   for (std::uint32_t block = 0; block < wanted.blocks; ++block) {
     core::ReadPagesResult one;
-    std::memcpy(&one, state_->memory.address + block * sizeof one, sizeof one);
+    std::memcpy(&one, said + block * sizeof one, sizeof one);
     result.sum.good += one.good;
     result.sum.wrong += one.wrong;
     result.sum.refused += one.refused;
@@ -168,7 +89,7 @@ Result<PageReadsResult> PageReader::run(const KernelQueue& queue, const PageRead
   }
   if (wanted.latencies) {
     result.latencies_ns.resize(reads);
-    std::memcpy(result.latencies_ns.data(), state_->memory.address + results_bytes, reads * 4);
+    std::memcpy(result.latencies_ns.data(), said + results_bytes, reads * 4);
   }
   return result;
 }

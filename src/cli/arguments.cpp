@@ -144,8 +144,10 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
   CLI::App* command = add_command(app, "prove");
   command->add_flag("--all", prove.all, "every pair");
   command
-      ->add_option("--pair", prove.pairs,
-                   "this ordered pair only, such as gpu:0,gpu:1 or gpu:0,drive:nvme0n1")
+      ->add_option(
+          "--pair", prove.pairs,
+          "this ordered pair only, such as gpu:0,gpu:1 or gpu:0,drive:nvme0n1, or with --take "
+          "nvme:0000:01:00.0,gpu:0")
       ->type_name("A,B")
       ->allow_extra_args(false);
   command
@@ -158,6 +160,8 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
       ->type_name("SIZES");
   command->add_flag("--force", prove.force, "run rows in full although preconditions are unmet");
   command->add_flag("--async", prove.async, "also prove reads that a stream and a kernel order");
+  command->add_flag("--take", prove.take,
+                    "use the raw drives that --pair names as nvme:BDF; they are only read");
   command->add_option("--save", prove.save, "write the proof to this file as JSON")
       ->type_name("FILE");
   command->add_option("--against", prove.against, "say what changed since this saved proof")

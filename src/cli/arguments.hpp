@@ -61,6 +61,7 @@ struct ProveArguments {
   std::vector<std::uint64_t> volumes_bytes;  ///< empty: by the kind of host
   bool force = false;
   bool async = false;  ///< rows that a stream and a kernel order, too
+  bool take = false;   ///< raw drives that pairs name
   std::string save;
   std::string against;
   std::string peer_address;  ///< rows with what is served there, and no others

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <nobounce/async.hpp>
+#include <nobounce/doorbell.hpp>
+#include "async/drive_reader.hpp"
 #include "async/own_stream.hpp"
 #include "async/page_reader.hpp"
 #include "cli/check_rows.hpp"
@@ -19,6 +21,7 @@ namespace nobounce::cli {
 namespace {
 
 constexpr std::uint32_t kernel_blocks = 64;
+constexpr std::uint32_t drive_blocks = 32;
 constexpr std::uint64_t bytes_of_page = 4096;
 constexpr std::uint64_t order_patience_ns = 60'000'000'000;
 
@@ -116,6 +119,47 @@ class KernelRun final : public proof::OrderedRun {
   std::optional<async::PageReader> reader_;
 };
 
+class DoorbellRun final : public proof::OrderedRun {
+ public:
+  DoorbellRun(Session& session, system::Host& host, std::uint32_t gpu)
+      : session_(session), host_(host), gpu_(gpu) {}
+  Issuer issuer() const override { return Issuer::kernel; }
+  std::vector<Finding> findings() override {
+    Result<async::DriveReader> reader = async::DriveReader::load(session_, gpu_, drive_blocks);
+    if (reader.ok()) {  // before any queue is open
+      reader_.emplace(std::move(*reader));
+    } else {
+      problem_ = reader.error();
+    }
+    return judge::judge_doorbell_order(facts_of(session_, host_, gpu_));
+  }
+  Result<proof::OrderedResult> run(const Place& source, const Place& target,
+                                   std::uint64_t) override {
+    if (!problem_.ok()) return problem_.error();
+    Result<DoorbellQueue> queue =
+        DoorbellQueue::open(session_, source, target, {.tokens = drive_blocks});
+    if (!queue.ok()) return std::move(queue).error();
+    async::DriveReads wanted;
+    wanted.blocks = drive_blocks;
+    wanted.read_bytes = bytes_of_page;
+    wanted.reads = static_cast<std::uint32_t>(length_bytes(source) / bytes_of_page / drive_blocks);
+    wanted.data = std::get<GpuMemory>(target).address;
+    wanted.timeout_ns = order_patience_ns;
+    const Result<core::ReadDriveResult> read = reader_->run(*queue, wanted);
+    if (!read.ok()) return read.error();
+    return proof::OrderedResult{.outcome = queue->close(),
+                                .sum_seen = read->sum,
+                                .operations = std::uint64_t{wanted.reads} * drive_blocks};
+  }
+
+ private:
+  Session& session_;
+  system::Host& host_;
+  const std::uint32_t gpu_;
+  Status problem_;
+  std::optional<async::DriveReader> reader_;
+};
+
 }  // namespace
 
 std::vector<report::CheckRow> async_check_rows(const Machine& machine, system::Host& host,
@@ -143,6 +187,15 @@ std::vector<ProofRow> prove_async_rows(Session& session, system::Host& host,
   KernelRun kernel(session, host, subject.target_gpu);
   rows.push_back(proof::prove_ordered_row(session, host, witnesses, subject, own, kernel));
   return rows;
+}
+
+ProofRow prove_doorbell_row(Session& session, system::Host& host, evidence::Witnesses& witnesses,
+                            const proof::Subject& subject, const proof::ProveOptions& options) {
+  proof::ProveOptions own = options;
+  const std::uint64_t round = drive_blocks * bytes_of_page;
+  own.volumes_bytes = {8 * round, 16 * round, 32 * round};
+  DoorbellRun kernel(session, host, subject.target_gpu);
+  return proof::prove_ordered_row(session, host, witnesses, subject, own, kernel);
 }
 
 }  // namespace nobounce::cli

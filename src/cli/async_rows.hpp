@@ -24,4 +24,10 @@ namespace nobounce::cli {
                                                      const proof::Subject& subject,
                                                      const proof::ProveOptions& options);
 
+/// A raw drive read by a kernel that rings its doorbell. `subject`: with a drive.
+[[nodiscard]] ProofRow prove_doorbell_row(Session& session, system::Host& host,
+                                          evidence::Witnesses& witnesses,
+                                          const proof::Subject& subject,
+                                          const proof::ProveOptions& options);
+
 }  // namespace nobounce::cli

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/pair_argument.hpp"
 #include "cli/peer_arguments.hpp"
+#include "cli/place_argument.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_file.hpp"
 #include "cli/verdict_exit.hpp"
@@ -86,6 +87,43 @@ bool is_pair(const Machine& machine, const proof::Subject& subject, const PairAr
          subject.medium == device_name(machine, pair.drive());
 }
 
+/// The rows of one run, with the connection and the drives that they need, if any.
+struct Rows {
+  std::optional<Peer> peer;
+  std::vector<std::unique_ptr<OwnedDrive>> drives;
+  std::vector<proof::Subject> subjects;
+};
+
+constexpr std::string_view raw_prefix = "nvme:";
+
+/// `nvme:BDF,gpu:N`: a raw drive that is taken for it.
+std::optional<Problem> add_raw_drive(Session& session, const ProveArguments& arguments,
+                                     const std::string& text, Rows& rows) {
+  const std::size_t comma = text.find(',');
+  if (text.rfind(raw_prefix, 0) != 0 || comma == std::string::npos) {
+    return usage_problem("prove the pair " + text, "a raw drive is only read: it comes first",
+                         "--pair nvme:0000:01:00.0,gpu:0");
+  }
+  Result<PlaceArgument> place = parse_place(text.substr(0, comma));
+  if (!place.ok()) return Problem{std::move(place).error(), exit_usage};
+  Attempt<std::uint32_t> gpu = resolve_gpu(session.machine(), text.substr(comma + 1));
+  if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
+  const auto same = [&](const auto& drive) { return drive->bdf() == place->address; };
+  auto drive = std::find_if(rows.drives.begin(), rows.drives.end(), same);
+  if (drive == rows.drives.end()) {
+    Result<OwnedDrive> taken = session.take_drive(place->address, {.take = arguments.take});
+    if (!taken.ok()) return Problem{std::move(taken).error()};
+    rows.drives.push_back(std::make_unique<OwnedDrive>(std::move(*taken)));
+    drive = std::prev(rows.drives.end());
+  }
+  proof::Subject subject;
+  subject.target_gpu = std::get<std::uint32_t>(gpu);
+  subject.medium = "nvme:" + (*drive)->bdf();
+  subject.drive = drive->get();
+  rows.subjects.push_back(std::move(subject));
+  return std::nullopt;
+}
+
 Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Session& session,
                                                      const ProveArguments& arguments) {
   system::Host& host = *context.machine.host;
@@ -114,19 +152,24 @@ Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Se
   return chosen;
 }
 
-/// The rows of one run, and the connection that they need, if any.
-struct Rows {
-  std::optional<Peer> peer;
-  std::vector<proof::Subject> subjects;
-};
-
 Attempt<Rows> chosen_rows(CommandContext& context, Session& session,
                           const ProveArguments& arguments) {
   Rows rows;
   if (arguments.peer_address.empty()) {
-    Attempt<std::vector<proof::Subject>> chosen = chosen_subjects(context, session, arguments);
+    ProveArguments others = arguments;
+    others.pairs.clear();
+    for (const std::string& text : arguments.pairs) {
+      if (text.find(raw_prefix) == std::string::npos) {
+        others.pairs.push_back(text);
+      } else if (auto problem = add_raw_drive(session, arguments, text, rows)) {
+        return std::move(*problem);
+      }
+    }
+    if (!arguments.pairs.empty() && others.pairs.empty()) return rows;
+    Attempt<std::vector<proof::Subject>> chosen = chosen_subjects(context, session, others);
     if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
-    rows.subjects = std::get<std::vector<proof::Subject>>(std::move(chosen));
+    for (proof::Subject& subject : std::get<std::vector<proof::Subject>>(chosen))
+      rows.subjects.push_back(std::move(subject));
     return rows;
   }
   if (!arguments.pairs.empty() || !arguments.path.empty()) {
@@ -161,7 +204,7 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
   if (session->machine().gpus.empty()) return no_gpu();
   Attempt<Rows> chosen = chosen_rows(context, *session, arguments);
   if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
-  auto& [peer, subjects] = std::get<Rows>(chosen);
+  auto& [peer, drives, subjects] = std::get<Rows>(chosen);
   if (peer.has_value()) {
     Result<std::vector<proof::Subject>> offered =
         proof::choose_peer_subjects(session->machine(), *peer, arguments.all);
@@ -179,7 +222,10 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
     progress.show_phase(label_of(subjects[i]));
     proof.rows.push_back(proof::prove_row(*session, host, witnesses, subjects[i], options));
     // Ordered by a stream and by a kernel, of the same pair.
-    if (arguments.async && subjects[i].member == Member::storage && !subjects[i].writing) {
+    if (arguments.async && subjects[i].drive != nullptr) {
+      // By a kernel that rings the drive's doorbell.
+      proof.rows.push_back(prove_doorbell_row(*session, host, witnesses, subjects[i], options));
+    } else if (arguments.async && subjects[i].member == Member::storage && !subjects[i].writing) {
       for (ProofRow& row : prove_async_rows(*session, host, witnesses, subjects[i], options))
         proof.rows.push_back(std::move(row));
     }

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include <nobounce/device/nvme_queue.hpp>
 #include <nobounce/device/queue_set.hpp>
 
 namespace nobounce::core {
 
 inline constexpr std::string_view read_pages_kernel = "nobounce_read_pages";
+inline constexpr std::string_view read_drive_kernel = "nobounce_read_drive";
 
 /// Each block reads pages of a file one after the other through its queue, compares them with the
 /// pattern and keeps them in GPU memory. Block b uses token b.
@@ -87,6 +89,52 @@ NOBOUNCE_DEVICE constexpr void note_end(const ReadPagesJob& job, std::uint32_t r
   }
   ++results.failed;
   results.last_result = static_cast<std::uint64_t>(result);
+}
+
+/// Each block reads its part of a drive, a command after the other, into the same place of GPU
+/// memory, and adds up the words that arrived. Block b uses token b and rings by itself.
+struct ReadDriveJob {
+  device::NvmeQueueSet queue;
+  std::uint64_t data = 0;        ///< where NvmeQueueSet::data_iova lies for the GPU
+  std::uint64_t results = 0;     ///< a ReadDriveResult for each block
+  std::uint64_t sequence = 0;    ///< of the first command of each token; later ones count up
+  std::uint64_t wait_ns = 0;     ///< for each command; 0: no deadline
+  std::uint32_t reads = 0;       ///< by each block
+  std::uint32_t read_bytes = 0;  ///< of each command, a multiple of 16
+};
+
+/// All 64 bits wide, written by one thread.
+struct ReadDriveResult {
+  std::uint64_t good = 0;         ///< commands that ended well
+  std::uint64_t failed = 0;       ///< commands that ended in any other way
+  std::uint64_t last_code = 0;    ///< the code of the last error
+  std::uint64_t last_result = 0;  ///< device::Result of the last command that ended in another way
+  std::uint64_t sum = 0;          ///< of the 64-bit words that arrived, as the kernel saw them
+};
+
+NOBOUNCE_DEVICE constexpr device::Request request_of_drive_read(const ReadDriveJob& job,
+                                                                std::uint32_t block,
+                                                                std::uint32_t read) {
+  device::Request request;
+  request.operation = device::Operation::read;
+  request.offset_bytes = (static_cast<std::uint64_t>(block) * job.reads + read) * job.read_bytes;
+  request.place = request.offset_bytes;
+  request.length_bytes = job.read_bytes;
+  request.token = block;
+  request.sequence = job.sequence + read;
+  return request;
+}
+
+/// Enters the end of a command: what there is to say, but for its bytes.
+NOBOUNCE_DEVICE constexpr void note_end(device::Result result, std::uint16_t code,
+                                        ReadDriveResult& results) {
+  if (result == device::Result::ok) {
+    ++results.good;
+    return;
+  }
+  ++results.failed;
+  results.last_result = static_cast<std::uint64_t>(result);
+  if (result == device::Result::error) results.last_code = code;
 }
 
 }  // namespace nobounce::core

@@ -12,7 +12,8 @@ struct Row {
   SoftKernelMaker maker;
 };
 
-constexpr Row rows[] = {{core::read_pages_kernel, &make_read_pages}};
+constexpr Row rows[] = {{core::read_pages_kernel, &make_read_pages},
+                        {core::read_drive_kernel, &make_read_drive}};
 
 }  // namespace
 

@@ -21,5 +21,7 @@ using SoftKernelMaker = Kernel (*)(const KernelShape& shape, void* const* parame
 
 /// nobounce_read_pages (core/kernel_jobs.hpp).
 [[nodiscard]] Kernel make_read_pages(const KernelShape& shape, void* const* parameters);
+/// nobounce_read_drive.
+[[nodiscard]] Kernel make_read_drive(const KernelShape& shape, void* const* parameters);
 
 }  // namespace nobounce::fabric

@@ -45,4 +45,14 @@ std::vector<Finding> judge_kernel_order(const core::AsyncFacts& facts) {
       facts.host_memory_seen, true)};
 }
 
+std::vector<Finding> judge_doorbell_order(const core::AsyncFacts& facts) {
+  // Nobody flushes between the drive's completion and the kernel's look at the bytes.
+  return {judge_fact({Cause::async_ordering_unproven, subject_of(facts),
+                      "inbound writes that the GPU orders itself"},
+                     facts.inbound_ordered, true),
+          judge_fact({Cause::async_flush_unavailable, subject_of(facts),
+                      "pinned host memory that kernels reach"},
+                     facts.host_memory_seen, true)};
+}
+
 }  // namespace nobounce::judge

@@ -14,4 +14,7 @@ namespace nobounce::judge {
 /// A kernel asks through a queue in host memory, and a CPU proxy posts.
 [[nodiscard]] std::vector<Finding> judge_kernel_order(const core::AsyncFacts& facts);
 
+/// A kernel rings a drive's doorbell, and uses what the drive wrote without anybody's help.
+[[nodiscard]] std::vector<Finding> judge_doorbell_order(const core::AsyncFacts& facts);
+
 }  // namespace nobounce::judge

@@ -99,7 +99,7 @@ class OrderedRow {
     const Place target = places_.target(volume);
     if (!spoil(target)) return false;
     const WitnessReading before = witnesses_.read();
-    const Outcome outcome = session_.transfer(source, target, {.policy = Policy::staged_only});
+    const Outcome outcome = places_.stage(volume);
     control_.add(volume, 0, before, witnesses_.read(), Background{});
     row_.runtime.control_bytes += outcome.receipt.bytes;
     if (!outcome.ok()) give_up(*outcome.error);
@@ -138,7 +138,16 @@ class OrderedRow {
       give_up(*result->outcome.error);
       return false;
     }
+    compare_sums(volume, result->sum_seen);
     return verify(source, target);
+  }
+
+  /// What the issuer added up, beside what lies in the control's host memory.
+  void compare_sums(std::uint64_t volume, std::optional<std::uint64_t> seen) {
+    if (!seen.has_value()) return;
+    const std::optional<std::uint64_t> sent = places_.sum_of_staged(volume);
+    if (sent.has_value())
+      row_.runtime.data_verified = row_.runtime.data_verified.value_or(true) && *sent == *seen;
   }
 
   void conclude() {

@@ -13,11 +13,12 @@ namespace nobounce::proof {
 /// What one ordered transfer was.
 struct OrderedResult {
   Outcome outcome;
-  std::optional<bool> seen_by_issuer;  ///< a kernel that compared the bytes itself
-  std::uint64_t operations = 1;        ///< that the issuer asked for
-  bool counted = false;                ///< what follows was counted
-  std::uint64_t system_calls = 0;      ///< made for them
-  std::uint64_t wake_ups = 0;          ///< of whoever posted
+  std::optional<bool> seen_by_issuer;     ///< a kernel that compared the bytes itself
+  std::optional<std::uint64_t> sum_seen;  ///< of the source's 64-bit words, by the issuer
+  std::uint64_t operations = 1;           ///< that the issuer asked for
+  bool counted = false;                   ///< what follows was counted
+  std::uint64_t system_calls = 0;         ///< made for them
+  std::uint64_t wake_ups = 0;             ///< of whoever posted
 };
 
 /// How a stream or a kernel is made to order a transfer here. proof knows neither.

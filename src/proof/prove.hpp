@@ -25,6 +25,9 @@ struct Subject {
   std::string medium;            ///< storage: `drive:nvme0n1`, shown as source or target
   Peer* peer = nullptr;          ///< rdma: a connection, which must outlive the row
   std::string export_name;       ///< rdma: what is read, or written and put back
+  /// storage: a raw drive of the session's own, read from its begin and never written; no path
+  /// then.
+  const OwnedDrive* drive = nullptr;
 };
 
 struct ProveOptions {

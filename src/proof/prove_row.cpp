@@ -122,9 +122,14 @@ class RowRun {
     for (const Policy policy : {Policy::staged_only, Policy::direct_preferred}) {
       if (!places_.open(volume).ok()) return;
       const std::uint64_t begin_ns = host_.clock().now_ns();
-      (void)session_.transfer(places_.source(volume), places_.target(volume), {.policy = policy});
+      (void)transfer(volume, policy);
       last_elapsed_ns_ = host_.clock().now_ns() - begin_ns;
     }
+  }
+
+  [[nodiscard]] Outcome transfer(std::uint64_t volume, Policy policy) {
+    if (policy == Policy::staged_only) return places_.stage(volume);
+    return session_.transfer(places_.source(volume), places_.target(volume), {.policy = policy});
   }
 
   /// PCIe adds overhead to what it carries: 1.18 bytes counted for each byte of a plain pinned copy
@@ -176,7 +181,7 @@ class RowRun {
     }
     const WitnessReading before = witnesses_.read();
     const std::uint64_t begin_ns = host_.clock().now_ns();
-    const Outcome outcome = session_.transfer(source, target, {.policy = policy});
+    const Outcome outcome = transfer(volume, policy);
     const std::uint64_t transfer_ns = host_.clock().now_ns() - begin_ns;
     const WitnessReading after = witnesses_.read();
     last_elapsed_ns_ = after.time_ns - before.time_ns;

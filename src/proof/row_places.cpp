@@ -1,6 +1,7 @@
 // Makes, opens and removes what a row transfers between.
 #include "proof/row_places.hpp"
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ Status RowPlaces::prepare(std::uint64_t bytes_max, std::uint64_t seed) {
   if (p2p || !subject_.writing) {
     if (Status made = allocate(target_, subject_.target_gpu, bytes_max); !made.ok()) return made;
   }
+  if (subject_.drive != nullptr) return prepare_drive(bytes_max);
   if (subject_.member == Member::rdma) {
     if (source_.has_value()) {
       if (Status filled = session_.fill_pattern(source_->place(), seed); !filled.ok())
@@ -34,6 +36,48 @@ Status RowPlaces::prepare(std::uint64_t bytes_max, std::uint64_t seed) {
   if (source_.has_value()) return session_.fill_pattern(source_->place(), seed);
   if (Status filled = session_.fill_pattern(target_->place(), seed); !filled.ok()) return filled;
   return write_source_file(bytes_max);
+}
+
+Status RowPlaces::prepare_drive(std::uint64_t bytes_max) {
+  if (subject_.drive->length_bytes() < bytes_max) {
+    return Error{.origin = ErrorOrigin::input,
+                 .attempted = "prove " + subject_.medium,
+                 .detail = "it holds " + std::to_string(subject_.drive->length_bytes()) +
+                           " bytes, and the largest volume is " + std::to_string(bytes_max),
+                 .remedy = "smaller --volumes"};
+  }
+  Result<Region> made = session_.allocate_host(bytes_max);
+  if (!made.ok()) return made.error();
+  between_.emplace(std::move(*made));
+  return {};
+}
+
+Outcome RowPlaces::stage(std::uint64_t bytes) {
+  if (!between_.has_value())
+    return session_.transfer(source(bytes), target(bytes), {.policy = Policy::staged_only});
+  const Place between = between_->place(0, bytes);
+  Outcome outcome = session_.transfer(source(bytes), between);
+  if (!outcome.ok()) return outcome;
+  const std::uint64_t first_ns = outcome.receipt.elapsed_ns;
+  outcome = session_.transfer(between, target(bytes));
+  outcome.receipt.elapsed_ns += first_ns;
+  // Of the whole way, which went through host memory.
+  CarriageBytes way;
+  way[Carriage::staged] = outcome.receipt.bytes.total();
+  outcome.receipt.bytes = way;
+  return outcome;
+}
+
+std::optional<std::uint64_t> RowPlaces::sum_of_staged(std::uint64_t bytes) const {
+  if (!between_.has_value()) return std::nullopt;
+  const auto host = std::get<HostMemory>(between_->place(0, bytes));
+  std::uint64_t sum = 0;
+  for (std::uint64_t at = 0; at + sizeof sum <= bytes; at += sizeof sum) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, host.address + at, sizeof word);
+    sum += word;
+  }
+  return sum;
 }
 
 Status RowPlaces::open(std::uint64_t bytes) {
@@ -70,6 +114,7 @@ Status RowPlaces::open_export(std::uint64_t bytes) {
 }
 
 Place RowPlaces::source(std::uint64_t bytes) const {
+  if (subject_.drive != nullptr) return subject_.drive->place(0, bytes);
   if (!source_.has_value() && remote_.has_value()) return remote_->place(0, bytes);
   return source_.has_value() ? source_->place(0, bytes) : file_->place(0, bytes);
 }

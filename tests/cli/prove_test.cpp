@@ -92,6 +92,48 @@ TEST_F(Prove, ShowsWhatAStreamAndAKernelOrderBesideTheHost) {
   EXPECT_TRUE(holds(text.out, "1.00 system calls per operation")) << text.out;
 }
 
+TEST_F(Prove, ShowsAKernelThatRingsTheDrivesDoorbell) {
+  const Ran ran = prove({"--async", "--take", "--pair", "nvme:0000:0a:00.0,gpu:0", "--json"},
+                        "soft:spare-drive");
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  const core::Json document = document_of(ran);
+  EXPECT_EQ(schema_violations(document), "");
+  ASSERT_EQ(row_count(document), 2U);
+  for (const auto& [row, member, issuer, poster] :
+       {std::tuple{"/rows/0", "storage", "host", "cpu"},
+        std::tuple{"/rows/1", "async", "kernel", "gpu"}}) {
+    const std::string at = row;
+    EXPECT_EQ(text_at(document, at + "/member"), member);
+    EXPECT_EQ(text_at(document, at + "/source"), "nvme:0000:0a:00.0");
+    EXPECT_EQ(text_at(document, at + "/issuer"), issuer);
+    EXPECT_EQ(text_at(document, at + "/poster"), poster);
+    EXPECT_EQ(text_at(document, at + "/verdict"), "direct");
+    EXPECT_EQ(text_at(document, at + "/known"), "witnessed");
+    EXPECT_EQ(number_at(document, at + "/runtime/bytes/staged"), 0U);
+    EXPECT_GT(number_at(document, at + "/runtime/bytes/direct"), 0U);
+    EXPECT_EQ(number_at(document, at + "/runtime/control_bytes/direct"), 0U);
+    EXPECT_TRUE(*core::resolve_pointer(document, at + "/runtime/data_verified")->as_bool());
+    EXPECT_LT(real_at(document, at + "/physical/host_dram_bytes_per_byte"), 0.1);
+    EXPECT_NEAR(real_at(document, at + "/physical/control_host_dram_bytes_per_byte"), 2, 0.1);
+  }
+  EXPECT_EQ(text_at(document, "/rows/1/static/findings/0/cause"), "async.ordering_unproven");
+}
+
+TEST_F(Prove, TakesNoRawDriveUnasked) {
+  const Ran unasked = prove({"--pair", "nvme:0000:0a:00.0,gpu:0"}, "soft:spare-drive");
+  EXPECT_NE(unasked.exit_code, 0);
+  EXPECT_TRUE(holds(unasked.err, "nvme.take_needed")) << unasked.err;
+  for (const char* pair : {"gpu:0,nvme:0000:0a:00.0", "nvme:0000:0a:00.0", "nvme:there,gpu:0",
+                           "nvme:0000:0a:00.0,gpu:7", "nvme:0000:0a:00.0,nvme:0000:0a:00.0"}) {
+    const Ran ran = prove({"--take", "--pair", pair}, "soft:spare-drive");
+    EXPECT_NE(ran.exit_code, 0) << pair;
+    EXPECT_EQ(ran.out, "") << pair;
+    EXPECT_TRUE(holds(ran.err, "try: ")) << ran.err;
+  }
+  const Ran used = prove({"--take", "--pair", "nvme:0000:09:00.0,gpu:0"}, "soft:spare-drive");
+  EXPECT_NE(used.exit_code, 0) << used.out;
+}
+
 TEST_F(Prove, AStreamMayWaitForWhatIsStaged) {
   // No third device writes: what is staged by the copy engine can be waited for all the same.
   const Ran ran = prove(

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <nobounce/async.hpp>
+#include "async/drive_reader.hpp"
 #include "async/page_reader.hpp"
 #include "device/device_rig.hpp"
 #include "device/embedded_litmus.hpp"
@@ -344,6 +345,12 @@ TEST_F(AsyncOnGpu, AKernelReadsAFileThroughTheProxiesAndVerifiesItItself) {
     std::memcpy(&word, landed.data() + 8 * i, 8);
     ASSERT_EQ(word, core::pattern_word(5, i)) << i;
   }
+}
+
+/// No drive can be rung here; the kernel itself is one that this GPU's driver takes and runs.
+TEST_F(AsyncOnGpu, TheKernelThatRingsDoorbellsIsLoadedAndLaunched) {
+  const auto reader = async::DriveReader::load(*live_.session, 0, 32);
+  EXPECT_TRUE(reader.ok()) << nobounce::to_string(reader.error());
 }
 
 TEST_F(AsyncOnGpu, ABadOffsetGetsItsErrorAndTheOthersGoOn) {

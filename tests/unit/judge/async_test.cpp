@@ -76,5 +76,23 @@ TEST(KernelOrder, NeedsHostMemoryThatKernelsReach) {
   }
 }
 
+/// A kernel cannot wait for anybody's flush, so only the GPU's own order counts.
+TEST(DoorbellOrder, NeedsWritesThatTheGpuOrdersItself) {
+  core::AsyncFacts facts;
+  facts.flush_by_stream = {true, "it is so", "attribute 98"};
+  facts.flush_by_host = {true, "it is so", "attribute 117"};
+  facts.host_memory_seen = {true, "it is so", "attribute 41"};
+  for (const auto& [value, state] : {std::pair{std::optional<bool>(true), FindingState::met},
+                                     std::pair{std::optional<bool>(false), FindingState::unmet},
+                                     std::pair{std::optional<bool>(), FindingState::unknown}}) {
+    facts.inbound_ordered = {value, "it is so", "attribute 118"};
+    const auto findings = judge_doorbell_order(facts);
+    ASSERT_EQ(findings.size(), 2u);
+    EXPECT_EQ(findings[0].cause, Cause::async_ordering_unproven);
+    EXPECT_EQ(findings[0].state, state);
+    EXPECT_EQ(findings[1].state, FindingState::met);
+  }
+}
+
 }  // namespace
 }  // namespace nobounce::judge
