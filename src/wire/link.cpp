@@ -1,7 +1,9 @@
 // One connection: what is to be written, what was read, and in which state it is.
 #include "wire/link.hpp"
 
+#include <array>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 namespace nobounce::wire {
@@ -11,6 +13,7 @@ namespace {
 constexpr std::size_t outbox_bytes_max = 64u << 20;
 constexpr std::size_t inbox_length_max = 64;  // then reading pauses
 constexpr std::size_t pump_bytes_max = 4u << 20;
+constexpr std::size_t drained_at_once = 16u << 10;
 constexpr std::uint64_t closing_ns = 1'000'000'000;
 
 }  // namespace
@@ -64,7 +67,7 @@ Error Link::lost(const std::string& detail) const {
 }
 
 void Link::queue(std::vector<std::byte> bytes) {
-  if (bytes.empty()) return;
+  if (bytes.empty() || write_failed_) return;
   outbox_bytes_ += bytes.size();
   outbox_.push_back(std::move(bytes));
 }
@@ -103,6 +106,7 @@ Status Link::send(const Message& message, std::vector<std::byte> payload) {
   if (state_ != LinkState::standing) {
     return error_.has_value() ? *error_ : lost("the connection does not stand");
   }
+  if (write_failed_) return lost("it could not be written to");
   if (outbox_bytes_ > outbox_bytes_max) {
     end(lost("it has not read what was sent to it"));
     return *error_;
@@ -111,6 +115,7 @@ Status Link::send(const Message& message, std::vector<std::byte> payload) {
   queue(std::move(payload));
   if (std::holds_alternative<Bye>(message)) said_bye_ = true;
   (void)write_some();  // mostly there is room, and nobody else need be woken
+  if (write_failed_ && !said_bye_) return lost("it could not be written to");
   return {};
 }
 
@@ -135,8 +140,13 @@ bool Link::pump(std::uint64_t now_ns) {
   }
   bool moved = connected_ && write_some();
   if (connected_ && state_ != LinkState::ended) moved = read_some(now_ns) || moved;
+  // Who cannot be written to is listened to a little longer.
+  if (write_failed_ && state_ == LinkState::standing && deadline_ns_ == 0)
+    deadline_ns_ = now_ns + closing_ns;
   if (deadline_ns_ != 0 && now_ns >= deadline_ns_ && state_ != LinkState::ended) {
-    if (state_ == LinkState::greeting) {
+    if (state_ != LinkState::closing && write_failed_) {
+      end(lost("it could not be written to"));
+    } else if (state_ == LinkState::greeting) {
       end(Error{.origin = ErrorOrigin::remote,
                 .attempted = "shake hands with the far side",
                 .cause = connected_ ? Cause::remote_handshake_invalid : Cause::remote_unreachable,
@@ -157,7 +167,9 @@ bool Link::write_some() {
     const std::span<const std::byte> rest = std::span(outbox_.front()).subspan(sent_of_first_);
     const Result<std::size_t> put = network_.write(socket_, rest);
     if (!put.ok()) {
-      // What it had said before it went may still be read: its refusal, perhaps.
+      // A frame may have been cut off: nothing that followed would be understood. What the other
+      // end had said before it went may still be read: its refusal, perhaps.
+      write_failed_ = true;
       if (state_ != LinkState::closing && said_bye_) {
         end(std::nullopt);
       } else {
@@ -183,7 +195,12 @@ bool Link::read_some(std::uint64_t now_ns) {
   bool moved = false;
   std::size_t total = 0;
   while (total < pump_bytes_max && inbox_.size() < inbox_length_max) {
-    const Result<system::Received> got = network_.read(socket_, reader_.room());
+    // Who is no longer listened to is read all the same: see refuse_locked. The reader has no room
+    // any more.
+    const bool ignored = state_ == LinkState::closing;
+    std::array<std::byte, drained_at_once> drained;
+    const Result<system::Received> got =
+        network_.read(socket_, ignored ? std::span<std::byte>(drained) : reader_.room());
     if (!got.ok()) {
       end(lost(got.error().detail));
       return true;
@@ -199,7 +216,7 @@ bool Link::read_some(std::uint64_t now_ns) {
     if (got->length_bytes == 0) break;
     moved = true;
     total += got->length_bytes;
-    if (state_ == LinkState::closing) continue;  // nobody listens any more
+    if (ignored) continue;
     Result<std::optional<Frame>> frame = reader_.filled(got->length_bytes);
     if (!frame.ok()) {
       refuse_locked(frame.error(), now_ns);

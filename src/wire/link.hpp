@@ -81,6 +81,7 @@ class Link {
   LinkState state_ = LinkState::greeting;
   bool connected_ = false;
   bool said_bye_ = false;
+  bool write_failed_ = false;  ///< nothing is written any more
   Handshake handshake_;
   std::string peer_name_;
   std::uint64_t deadline_ns_ = 0;

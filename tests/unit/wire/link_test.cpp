@@ -1,10 +1,13 @@
 // Links over this machine's own TCP: greeting, messages, refusals, and ends of every kind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -214,6 +217,101 @@ TEST_F(LinkTest, BytesOfASomebodyInBetweenEndTheLink) {
   ASSERT_TRUE(network_.write(client_->watch().socket, filler).ok());
   until([&] { return server_->state() != LinkState::standing; });
   EXPECT_EQ(server_->error()->cause, Cause::remote_authentication_failed);
+  EXPECT_FALSE(server_->take().has_value());
+}
+
+TEST_F(LinkTest, NonsenseIsReadToItsEndAndNotLookedAtForEver) {
+  const system::SocketHandle caller = dial();
+  accept(token_);
+  const std::uint64_t now_ns = host_->clock().now_ns();
+  const auto pump_until = [&](const std::function<bool()>& condition) {
+    return host_->workers().wait(
+        [&] {
+          (void)server_->pump(now_ns);  // no time passes: nothing ends at its deadline
+          return condition();
+        },
+        now_ns + 60 * second_ns);
+  };
+  const std::vector<std::byte> nonsense(100000, std::byte{'x'});
+  ASSERT_TRUE(network_.write(caller, nonsense).ok());
+  ASSERT_TRUE(pump_until([&] { return server_->state() == LinkState::closing; }));
+  ASSERT_TRUE(network_.write(caller, nonsense).ok());
+  std::array<std::byte, 2> answer{};
+  ASSERT_TRUE(pump_until([&] { return network_.read(caller, answer).value().length_bytes == 2; }));
+  EXPECT_EQ(answer, (std::array<std::byte, 2>{std::byte{'n'}, std::byte{'b'}}));
+  EXPECT_EQ(server_->state(), LinkState::closing);
+  network_.close(caller);
+  EXPECT_TRUE(pump_until([&] { return server_->state() == LinkState::ended; }));
+}
+
+/// A network that takes so many more bytes and then refuses one write, as one that is torn down
+/// and built up again.
+class TornNetwork final : public system::Network {
+ public:
+  explicit TornNetwork(system::Network& inner) : inner_(inner) {}
+  std::size_t left = SIZE_MAX;
+
+  Result<system::SocketHandle> listen(const system::SocketAddress& at, int backlog) override {
+    return inner_.listen(at, backlog);
+  }
+  Result<system::SocketHandle> connect(const system::SocketAddress& to) override {
+    return inner_.connect(to);
+  }
+  Result<bool> connected(system::SocketHandle socket) override { return inner_.connected(socket); }
+  Result<std::optional<system::SocketHandle>> accept(system::SocketHandle listener) override {
+    return inner_.accept(listener);
+  }
+  Result<system::SocketAddress> own_address(system::SocketHandle socket) override {
+    return inner_.own_address(socket);
+  }
+  Result<system::SocketAddress> peer_address(system::SocketHandle socket) override {
+    return inner_.peer_address(socket);
+  }
+  Result<system::Received> read(system::SocketHandle socket, std::span<std::byte> target) override {
+    return inner_.read(socket, target);
+  }
+  Result<std::size_t> write(system::SocketHandle socket,
+                            std::span<const std::byte> source) override {
+    if (left == 0) {
+      left = SIZE_MAX;
+      return Error{.origin = ErrorOrigin::os, .attempted = "write", .detail = "torn"};
+    }
+    Result<std::size_t> put = inner_.write(socket, source.first(std::min(source.size(), left)));
+    if (put.ok() && left != SIZE_MAX) left -= *put;
+    return put;
+  }
+  void close(system::SocketHandle socket) override { inner_.close(socket); }
+  Result<system::SocketHandle> make_waker() override { return inner_.make_waker(); }
+  void wake(system::SocketHandle waker) override { inner_.wake(waker); }
+  bool wait(std::span<const Watch> watched, std::uint64_t timeout_ns) override {
+    return inner_.wait(watched, timeout_ns);
+  }
+
+ private:
+  system::Network& inner_;
+};
+
+TEST_F(LinkTest, AFrameThatWasCutOffLosesTheLink) {
+  TornNetwork torn(network_);
+  client_ = std::make_unique<Link>(
+      torn, dial(), token_,
+      LinkOptions{Role::client, "client", fresh(), host_->clock().now_ns() + 60 * second_ns});
+  accept(token_);
+  until([&] {
+    return client_->state() == LinkState::standing && server_->state() == LinkState::standing;
+  });
+  torn.left = 10;
+  const Status cut = client_->send(Open{1, "weights", Access::read});
+  EXPECT_TRUE(!cut.ok() && cut.error().cause == Cause::remote_peer_lost);
+  EXPECT_FALSE(client_->send(Open{2, "weights", Access::read}).ok());
+  // The other end has noticed nothing: this one gives up by itself, and nothing follows the cut.
+  (void)client_->pump(host_->clock().now_ns());
+  (void)client_->pump(host_->clock().now_ns() + 10 * second_ns);
+  EXPECT_EQ(client_->state(), LinkState::ended);
+  EXPECT_TRUE(client_->error().has_value() && client_->error()->cause == Cause::remote_peer_lost);
+  client_.reset();
+  until([&] { return server_->state() == LinkState::ended; });
+  EXPECT_EQ(server_->error()->cause, Cause::remote_peer_lost);
   EXPECT_FALSE(server_->take().has_value());
 }
 
