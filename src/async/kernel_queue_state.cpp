@@ -256,16 +256,12 @@ void KernelQueueState::free_memory() {
 
 void KernelQueueState::hold_file() {
   const std::scoped_lock lock(session_.dispatcher->mutex());
-  ++session_.files_of_kernels[file_.file];
-  file_held_ = true;
+  session_.used_by_kernels[this] = {file_};
 }
 
 void KernelQueueState::let_go_of_file() {
-  if (!file_held_) return;
   const std::scoped_lock lock(session_.dispatcher->mutex());
-  const auto held = session_.files_of_kernels.find(file_.file);
-  if (--held->second == 0) session_.files_of_kernels.erase(held);
-  file_held_ = false;
+  session_.used_by_kernels.erase(this);
 }
 
 KernelQueueCounts KernelQueueState::counts() const {

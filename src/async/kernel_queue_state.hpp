@@ -71,7 +71,6 @@ struct KernelQueueState {
   session::SessionState& session_;
   KernelQueueOptions options_;
   FileRange file_;
-  bool file_held_ = false;
   device::QueueSet local_;  ///< addresses of this process
   system::HostBuffer words_;
   system::HostBuffer buffers_;

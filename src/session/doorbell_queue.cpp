@@ -42,6 +42,16 @@ std::uint32_t log2_of(std::uint32_t power) {
   return log2;
 }
 
+/// What failed stays so.
+void write_state(std::uint32_t* word, device::State state, std::uint16_t code) {
+  const std::atomic_ref<std::uint32_t> shared(*word);
+  std::uint32_t before = shared.load(std::memory_order_acquire);
+  while (device::state_of(before) != device::State::failed &&
+         !shared.compare_exchange_weak(before, device::state_word(state, code),
+                                       std::memory_order_acq_rel)) {
+  }
+}
+
 Error input_error(std::string detail, Cause cause = Cause::none) {
   return Error{.origin = ErrorOrigin::input,
                .attempted = "open a doorbell queue",
@@ -88,8 +98,9 @@ Status DoorbellQueueState::lay_out(const DoorbellOptions& options) {
   const std::uint64_t lists = std::uint64_t{set.tokens} * NvmeQueueSet::list_bytes;
   const std::uint64_t words = NvmeQueueSet::words_lines * NvmeQueueSet::line_bytes;
   const std::uint64_t by_token = std::uint64_t{set.tokens} * 8;
+  const std::uint64_t by_slot = std::uint64_t{8} << set.submission_log2;
   Result<GpuMemory> memory = allocate_gpu(
-      session, data.gpu, rounded(submission + completion + lists + words + 2 * by_token));
+      session, data.gpu, rounded(submission + completion + lists + words + 2 * by_token + by_slot));
   if (!memory.ok()) return std::move(memory).error();
   words_ = *memory;
   set.submission = memory->address.value;
@@ -207,18 +218,23 @@ Status DoorbellQueueState::open(const BlockRange& range, const GpuMemory& memory
   queue.submission_entries = 1u << set.submission_log2;
   queue.completion = Iova{words->value + (set.completion - set.submission)};
   queue.completion_entries = 1u << set.completion_log2;
-  const Result<provider::nvme::GuestDoorbells> doorbells = drives.create_queue(drive.drive, queue);
+  // By value: where the queue does not end, its memory stays, and so does this word.
+  auto* state_word = reinterpret_cast<std::uint32_t*>(host_words_.address);
+  const Result<provider::nvme::GuestDoorbells> doorbells = drives.create_queue(
+      drive.drive, queue,
+      [state_word] { write_state(state_word, device::State::failed, device::code_device); });
   if (!doorbells.ok()) return doorbells.error();
   queue_ = doorbells->id;
   if (Status reachable = map_registers(*doorbells); !reachable.ok()) return reachable;
   started_ns_ = session.host.clock().now_ns();
   opened = true;
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  session.used_by_kernels[this] = {drive, data};
   return {};
 }
 
 void DoorbellQueueState::set_state(device::State state) {
-  auto* word = reinterpret_cast<std::uint32_t*>(host_words_.address);
-  std::atomic_ref<std::uint32_t>(*word).store(device::state_word(state), std::memory_order_release);
+  write_state(reinterpret_cast<std::uint32_t*>(host_words_.address), state, device::code_ok);
 }
 
 std::uint64_t DoorbellQueueState::count(device::NvmeCount which) const {
@@ -228,8 +244,7 @@ std::uint64_t DoorbellQueueState::count(device::NvmeCount which) const {
 
 void DoorbellQueueState::give_back() {
   // The drive first: while it has the queue it may write there.
-  if (queue_.has_value()) (void)session.providers.nvme->delete_queue(drive.drive, *queue_);
-  queue_.reset();
+  if (queue_.has_value()) (void)end_queue();
   if (registered_ != nullptr) {
     if (Result<cuda::CUcontext> context = session.contexts->context(data.gpu); context.ok()) {
       const system::ContextGuard guard(session.contexts->table(), *context);
@@ -237,6 +252,11 @@ void DoorbellQueueState::give_back() {
     }
     registered_ = nullptr;
   }
+  {
+    const std::scoped_lock lock(session.dispatcher->mutex());
+    session.used_by_kernels.erase(this);
+  }
+  if (!let_go_) return;  // the queue's memory stays for good
   if (words_.has_value()) {
     session.providers.nvme->detach({*words_, AllocationKind::device});
     free_gpu(session, *words_);
@@ -244,6 +264,13 @@ void DoorbellQueueState::give_back() {
   }
   if (host_words_.address != nullptr) session.host.memory().free(host_words_);
   host_words_ = {};
+}
+
+Status DoorbellQueueState::end_queue() {
+  provider::nvme::GuestEnd end = session.providers.nvme->delete_queue(drive.drive, *queue_);
+  queue_.reset();
+  let_go_ = end.let_go;
+  return std::move(end.status);
 }
 
 /// A token's word in GPU memory is odd until the kernel saw its command's end.
@@ -329,8 +356,7 @@ Outcome DoorbellQueueState::close() {
   if (closed_.has_value()) return *closed_;
   opened = false;
   set_state(device::State::stopping);
-  Status ended = session.providers.nvme->delete_queue(drive.drive, *queue_);
-  queue_.reset();
+  Status ended = end_queue();
   UnderWay reads;
   UnderWay writes;
   if (Status told = read_under_way(reads, writes); !told.ok() && ended.ok()) ended = told;

@@ -39,11 +39,13 @@ struct DoorbellQueueState {
   };
   [[nodiscard]] Status read_under_way(UnderWay& reads, UnderWay& writes);
   [[nodiscard]] Outcome outcome_of(bool writing, const Status& ended, const UnderWay& left);
+  [[nodiscard]] Status end_queue();
   void give_back();
 
   std::optional<GpuMemory> words_;  ///< queues, lists and words, in GPU memory
   system::HostBuffer host_words_;   ///< state and counts
   std::optional<std::uint16_t> queue_;
+  bool let_go_ = true;               ///< the drive writes to none of it any more
   std::byte* registered_ = nullptr;  ///< registers, as CUDA knows them
   std::uint64_t started_ns_ = 0;
   std::optional<Outcome> closed_;  ///< what the first close answered

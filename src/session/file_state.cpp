@@ -37,7 +37,8 @@ void FileState::close() {
     for (const TransferState_* transfer : session.running) {
       check(!transfer_uses_file(*transfer, id), "a File was closed while a transfer used it");
     }
-    check(session.files_of_kernels.count(id) == 0, "a File was closed while kernels may read it");
+    check(!kernels_use(session, FileRange{id, FileOffset{0}, 0}),
+          "a File was closed while kernels may read it");
   }
   for (core::Provider* provider : session.providers.all()) provider->forget_file(id);
   const system::OpenFile open = *session.files.find(id);

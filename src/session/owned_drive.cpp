@@ -38,7 +38,8 @@ bool OwnedDriveState::in_use() const {
   if (session.forked()) return false;
   const std::scoped_lock lock(session.dispatcher->mutex());
   const Place whole = BlockRange{drive, FileOffset{0}, 0};
-  return std::any_of(session.running.begin(), session.running.end(),
+  return kernels_use(session, whole) ||
+         std::any_of(session.running.begin(), session.running.end(),
                      [&](const TransferState_* transfer) { return transfer->touches(whole); });
 }
 
@@ -56,7 +57,7 @@ OwnedDrive::OwnedDrive(OwnedDrive&&) noexcept = default;
 OwnedDrive& OwnedDrive::operator=(OwnedDrive&&) noexcept = default;
 OwnedDrive::~OwnedDrive() {
   if (state_ != nullptr && state_->in_use()) {
-    session::check(false, "an OwnedDrive was destroyed while a transfer used it");
+    session::check(false, "an OwnedDrive was destroyed while a transfer or kernels used it");
   }
 }
 

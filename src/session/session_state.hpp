@@ -98,8 +98,8 @@ struct SessionState {
   PlanCache plans;
   std::map<std::uint32_t, GpuMemory> probe_memory;  ///< one small buffer per GPU, under probe_mutex
 
-  /// Files that queues of kernels read, with how many; under the dispatcher's lock.
-  std::map<std::uint32_t, std::uint32_t> files_of_kernels;
+  /// What kernels use by themselves, by their queue; under the dispatcher's lock.
+  std::map<const void*, std::vector<Place>> used_by_kernels;
   std::vector<TransferState_*> running;  ///< not ended; under the dispatcher's lock
 
   std::atomic<std::uint64_t> next_transfer{1};
@@ -112,6 +112,8 @@ struct SessionState {
 [[nodiscard]] Error forked_error(std::string attempted);
 
 /// Whether a transfer reads or writes that file. Under the dispatcher's lock.
+/// Whether a queue of kernels uses any of it. Under the dispatcher's lock.
+[[nodiscard]] bool kernels_use(const SessionState& state, const Place& place);
 [[nodiscard]] bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file);
 
 /// Lists the providers, the only place that does. Needs machine, facts, contexts and files.

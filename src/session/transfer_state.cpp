@@ -493,6 +493,14 @@ bool TransferState_::touches(const Place& place) const {
   return overlaps(source, place) || overlaps(target, place);
 }
 
+bool kernels_use(const SessionState& state, const Place& place) {
+  return std::any_of(state.used_by_kernels.begin(), state.used_by_kernels.end(),
+                     [&](const auto& queue) {
+                       return std::any_of(queue.second.begin(), queue.second.end(),
+                                          [&](const Place& used) { return overlaps(used, place); });
+                     });
+}
+
 bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file) {
   return transfer.touches(FileRange{file, FileOffset{0}, 0});
 }
@@ -507,7 +515,8 @@ bool RegionState::exported() const {
 bool RegionState::in_use() const {
   if (session.forked()) return false;
   const std::scoped_lock lock(session.dispatcher->mutex());
-  return std::any_of(session.running.begin(), session.running.end(),
+  return kernels_use(session, place) ||
+         std::any_of(session.running.begin(), session.running.end(),
                      [this](const TransferState_* transfer) { return transfer->touches(place); });
 }
 

@@ -224,7 +224,115 @@ TEST(Doorbell, WritesWhatTheKernelWroteBefore) {
   std::vector<std::uint64_t> words(1024);
   ASSERT_EQ(::pread(rig.medium.descriptor, words.data(), 8192, 65536), 8192);
   for (std::uint64_t i = 0; i < 1024; ++i) EXPECT_EQ(words[i], i * 8 * 77 + 1);
-  EXPECT_TRUE(queue->close().ok());
+  const Outcome reads = queue->close();
+  ASSERT_TRUE(reads.ok());
+  EXPECT_EQ(reads.receipt.bytes.total(), 0u) << "nothing was read";
+  ASSERT_TRUE(queue->written().has_value());
+  const Receipt& receipt = queue->written()->receipt;
+  EXPECT_TRUE(queue->written()->ok());
+  EXPECT_EQ(receipt.bytes[Carriage::direct], 8192u);
+  EXPECT_EQ(receipt.source.kind, DeviceRef::Kind::gpu);
+  EXPECT_EQ(receipt.target.kind, DeviceRef::Kind::drive);
+}
+
+/// One thread that sends a read and looks after nothing.
+fabric::Kernel sender_of(const device::NvmeQueueSet& set) {
+  return [set, sent = false](fabric::Lane& lane) mutable {
+    Producer producer(fabric::SoftQueuePlatform(lane), set.queue<fabric::SoftQueuePlatform>());
+    if (!sent) {
+      Request request = request_of(Operation::read, 0, 0, page);
+      request.sequence = 1;
+      const std::uint64_t ticket = producer.claim();
+      producer.fill(ticket, request);
+      sent = producer.publish(ticket);
+    }
+    return sent ? system::Step::done() : system::Step::busy();
+  };
+}
+
+TEST(Doorbell, CountsWhatWasUnderWayAtCloseAsAskedForAndNotArrived) {
+  Rig rig;
+  Result<DoorbellQueue> queue = rig.open();
+  ASSERT_TRUE(queue.ok());
+  rig.soft.host().faults().nvme_lost_completion = 1;
+  rig.run(sender_of(queue->queue()));
+  const Outcome outcome = queue->close();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::async_queue_stopped);
+  EXPECT_EQ(outcome.receipt.requested_bytes, page);
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0u);
+  EXPECT_EQ(outcome.receipt.state, TransferState::failed);
+  EXPECT_FALSE(queue->written().has_value());
+  EXPECT_EQ(queue->close().error->cause, Cause::async_queue_stopped) << "as before";
+}
+
+/// No kernel waits for a drive that is gone, although no command of the session's is under way.
+TEST(Doorbell, TellsKernelsThatTheDriveFailed) {
+  Rig rig;
+  Result<DoorbellQueue> queue = rig.open();
+  ASSERT_TRUE(queue.ok());
+  rig.soft.host().faults().nvme_fatal = 1;
+  const device::NvmeQueueSet set = queue->queue();
+  rig.run(sender_of(set));
+  bool failed = false;
+  rig.run([&](fabric::Lane& lane) {
+    Producer producer(fabric::SoftQueuePlatform(lane), set.queue<fabric::SoftQueuePlatform>());
+    failed = producer.tickets().state() == device::State::failed;
+    return failed ? system::Step::done() : system::Step::busy();
+  });
+  EXPECT_TRUE(failed);
+  queue->stop();
+  rig.soft.host().faults().nvme_fatal = 0;
+  const Outcome outcome = queue->close();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::async_queue_failed);
+  EXPECT_TRUE(rig.soft->transfer(rig.drive->place(0, page), rig.region->place(0, page)).ok());
+  EXPECT_TRUE(rig.open().ok()) << "after the reset there are queues again";
+}
+
+/// Where the drive does not end the queue, it is reset before its memory is given back.
+TEST(Doorbell, ResetsADriveThatDoesNotEndTheQueue) {
+  Rig rig;
+  Result<DoorbellQueue> queue = rig.open();
+  ASSERT_TRUE(queue.ok());
+  rig.soft.host().faults().nvme_fatal = 1;
+  rig.run(sender_of(queue->queue()));
+  rig.soft.host().faults().nvme_fatal = 0;
+  ASSERT_FALSE(queue->close().ok());
+  Result<DoorbellQueue> next = rig.open();
+  ASSERT_TRUE(next.ok()) << to_string(next.error());
+  auto threads = std::make_shared<Threads>();
+  threads->emplace_back(0, std::vector<Request>{request_of(Operation::read, 0, 0, page)});
+  rig.run(kernel_of(threads, next->queue()));
+  EXPECT_EQ(threads->front().codes(), std::vector<std::uint16_t>{0});
+  EXPECT_TRUE(next->close().ok());
+}
+
+TEST(Doorbell, HoldsItsDriveAndItsRegion) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        Rig rig;
+        Result<DoorbellQueue> queue = rig.open();
+        rig.drive.reset();
+      },
+      "an OwnedDrive was destroyed while a transfer or kernels used it");
+  EXPECT_DEATH(
+      {
+        Rig rig;
+        Result<DoorbellQueue> queue = rig.open();
+        rig.region.reset();
+      },
+      "Region was destroyed while");
+}
+
+/// Less than what a probe reads proves nothing.
+TEST(Doorbell, IsRefusedForLessThanAProbe) {
+  Rig rig;
+  const Result<DoorbellQueue> queue =
+      DoorbellQueue::open(*rig.soft, rig.drive->place(0, 512), rig.region->place());
+  ASSERT_FALSE(queue.ok());
+  EXPECT_NE(queue.error().detail.find("4096"), std::string::npos);
 }
 
 /// A request that cannot be, and one that the drive refuses: each gets its own error, the others go

@@ -31,7 +31,7 @@ class NvmeQueueRig {
       : submission_(std::size_t{8} << size_log2),
         completion_(std::size_t{2} << completion_log2),
         completions_(tokens * std::size_t{8}),
-        sequences_(tokens),
+        sequences_(tokens + (std::size_t{1} << size_log2)),
         lists_(tokens * std::size_t{512}),
         counts_(count_words + tokens),
         random_(seed) {
@@ -85,7 +85,18 @@ class NvmeQueueRig {
   template <typename StatusOf>
   bool complete_by(StatusOf status_of) {
     if (fetched_.empty()) return false;
-    const std::size_t index = random_() % fetched_.size();
+    return complete_at(random_() % fetched_.size(), status_of);
+  }
+  /// Completes the one with that id.
+  bool complete_id(std::uint64_t id, std::uint16_t status = 0) {
+    for (std::size_t index = 0; index < fetched_.size(); ++index) {
+      if ((fetched_[index].word[0] >> 16 & 0xffff) != id) continue;
+      return complete_at(index, [status](std::uint64_t) { return status; });
+    }
+    return false;
+  }
+  template <typename StatusOf>
+  bool complete_at(std::size_t index, StatusOf status_of) {
     const Fetched fetched = fetched_[index];
     fetched_.erase(fetched_.begin() + static_cast<std::ptrdiff_t>(index));
     done_.push_back(fetched);

@@ -37,12 +37,13 @@ struct NvmeQueueMemory {
   std::uint32_t completion_log2 = 0;      ///< entries: more than tokens and slots together
   Pointer<std::uint32_t> submission_doorbell{};
   Pointer<std::uint32_t> completion_doorbell{};
-  Pointer<Ticket> published{};         ///< whose turn it is to ring
-  Pointer<Ticket> reaped{};            ///< completions consumed
-  Pointer<Ticket> consumed{};          ///< slots that the drive has read
-  Pointer<std::uint32_t> reaping{};    ///< somebody does
-  Pointer<std::uint64_t> sequences{};  ///< of the command under way, by token
-  Pointer<std::uint64_t> lists{};      ///< a page of PRP entries by token, 512 words
+  Pointer<Ticket> published{};       ///< whose turn it is to ring
+  Pointer<Ticket> reaped{};          ///< completions consumed
+  Pointer<Ticket> consumed{};        ///< slots that the drive has read
+  Pointer<std::uint32_t> reaping{};  ///< somebody does
+  /// Of the command under way, by token; then, by slot, one while a command of nothing is.
+  Pointer<std::uint64_t> sequences{};
+  Pointer<std::uint64_t> lists{};  ///< a page of PRP entries by token, 512 words
   std::uint64_t lists_iova = 0;
   Pointer<std::uint64_t> counts{};  ///< see NvmeCount
   std::uint32_t tokens = 0;
@@ -63,7 +64,7 @@ struct NvmeQueueSet {
 
   std::uint64_t words = 0;        ///< in GPU memory, a line apart
   std::uint64_t completions = 0;  ///< in GPU memory, one word per token
-  std::uint64_t sequences = 0;    ///< in GPU memory, one word per token
+  std::uint64_t sequences = 0;    ///< in GPU memory, one word per token and one per slot
   std::uint64_t submission = 0;   ///< in GPU memory, as what follows
   std::uint64_t completion = 0;
   std::uint64_t lists = 0;
@@ -163,7 +164,13 @@ class NvmeProducer {
   // --- Single steps, for callers that may not wait: claim, is_free, fill, publish, reap, poll.
 
   [[nodiscard]] NOBOUNCE_DEVICE Ticket claim(Ticket count = 1) { return tickets_.claim(count); }
-  [[nodiscard]] NOBOUNCE_DEVICE bool is_free(Ticket ticket) { return tickets_.is_free(ticket); }
+  /// The drive has read what lay there before. It may still owe the answer to a command of nothing,
+  /// whose id is its slot's: then it is not free, so that no more answers come than there is room.
+  [[nodiscard]] NOBOUNCE_DEVICE bool is_free(Ticket ticket) {
+    return tickets_.is_free(ticket) &&
+           tickets_.platform().template load<Order::acquire, Scope::system>(
+               memory_.sequences + memory_.tokens + memory_.tickets.slot_of(ticket)) == 0;
+  }
 
   /// Writes the command of a claimed ticket whose slot is free. Of a `write` request, the bytes
   /// that this thread wrote are published with it.
@@ -173,6 +180,8 @@ class NvmeProducer {
     std::uint64_t word[words_per_command] = {};
     if (request.operation == Operation::nothing) {
       // A flush that nobody waits for: the slot must hold something that the drive answers.
+      platform.template store<Order::relaxed, Scope::system>(
+          memory_.sequences + memory_.tokens + slot, std::uint64_t{1});
       word[0] = std::uint64_t{nvme_id_of_nothing + slot} << 16 | std::uint64_t{memory_.name_space}
                                                                      << 32;
     } else {
@@ -349,8 +358,15 @@ class NvmeProducer {
   }
 
   NOBOUNCE_DEVICE void finish(std::uint32_t token, std::uint16_t status) {
-    if (token >= memory_.tokens) return;  // of a slot that was not needed
     Platform& platform = tickets_.platform();
+    if (token >= memory_.tokens) {  // of a slot that was not needed
+      const std::uint32_t slot = token - nvme_id_of_nothing;
+      if (token >= nvme_id_of_nothing && slot < memory_.tickets.size()) {
+        platform.template store<Order::release, Scope::system>(
+            memory_.sequences + memory_.tokens + slot, std::uint64_t{0});
+      }
+      return;
+    }
     const std::uint64_t under_way =
         platform.template load<Order::relaxed, Scope::system>(memory_.sequences + token);
     if ((under_way & 1) == 0) return;  // nobody asked

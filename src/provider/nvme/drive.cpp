@@ -12,6 +12,16 @@ namespace {
 constexpr std::uint32_t quiet_before_health = 64;  ///< steps without news before a register is read
 constexpr std::uint32_t quiet_before_rest = 2000;
 constexpr std::uint64_t rest_ns = 50'000;
+/// While others have queues the drive may fail without any command of ours.
+constexpr std::uint64_t health_ns = 10'000'000;
+constexpr std::uint64_t errand_patience_ns = 60'000'000'000;
+
+Error unasked(std::string attempted) {
+  return Error{.origin = ErrorOrigin::session,
+               .attempted = std::move(attempted),
+               .cause = Cause::async_queue_failed,
+               .detail = "the drive's worker did not come to it in time"};
+}
 
 }  // namespace
 
@@ -84,10 +94,11 @@ bool Drive::close(std::uint64_t deadline_ns) {
   host_.workers().stop(std::exchange(worker_, 0));
   // Even where the time has passed: only a controller that is off lets go of memory.
   (void)controller_->shut_down();
+  lose_guests();
   return quiet;
 }
 
-void Drive::run_errand(std::function<void(Controller&)> work) {
+bool Drive::run_errand(std::function<void(Controller&)> work) {
   const std::lock_guard one(errand_mutex_);
   Errand errand{std::move(work), false};
   {
@@ -95,21 +106,30 @@ void Drive::run_errand(std::function<void(Controller&)> work) {
     errand_ = &errand;
   }
   host_.workers().wake(worker_);
-  // Bounded by the timeouts of admin commands.
-  (void)host_.workers().wait(
-      [&] {
-        const std::lock_guard lock(mutex_);
-        return errand.done;
-      },
-      0);
+  const auto done = [&] {
+    const std::lock_guard lock(mutex_);
+    return errand.done;
+  };
+  if (host_.workers().wait(done, host_.clock().now_ns() + errand_patience_ns)) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(errand_, nullptr) != nullptr) return false;
+  }
+  // It is at it: bounded by the timeouts of admin commands and of a reset.
+  return host_.workers().wait(done, 0);
 }
 
-Result<GuestDoorbells> Drive::create_guest(Controller::GuestQueue queue) {
+Result<GuestDoorbells> Drive::create_guest(Controller::GuestQueue queue,
+                                           std::function<void()> lost) {
   Result<GuestDoorbells> made = Error{.origin = ErrorOrigin::nvme,
                                       .attempted = "make a queue of nvme:" + bdf(),
                                       .cause = Cause::async_queue_failed,
                                       .detail = "the drive grants no further queue"};
-  run_errand([&](Controller& controller) {
+  const bool asked = run_errand([&](Controller& controller) {
+    if (const auto failed = failure(); failed.has_value()) {
+      made = *failed;
+      return;
+    }
     for (std::uint16_t id = 2; id < 2 + controller.guests_max(); ++id) {
       if (guests_.count(id) != 0) continue;
       queue.id = id;
@@ -118,32 +138,43 @@ Result<GuestDoorbells> Drive::create_guest(Controller::GuestQueue queue) {
         made = status.error();
         return;
       }
-      guests_[id] = controller.restarts();
+      guests_[id] = std::move(lost);
       made = GuestDoorbells{id, function_->bar_mapping(0), controller.submission_doorbell(id),
                             controller.completion_doorbell(id)};
       return;
     }
   });
+  if (!asked) made = unasked("make a queue of nvme:" + bdf());
   return made;
 }
 
-Status Drive::delete_guest(std::uint16_t id) {
-  Status ended;
-  run_errand([&](Controller& controller) {
+GuestEnd Drive::delete_guest(std::uint16_t id) {
+  GuestEnd end;
+  const bool asked = run_errand([&](Controller& controller) {
     const auto found = guests_.find(id);
     if (found == guests_.end()) return;
-    if (found->second == controller.restarts()) {
-      ended = controller.delete_guest(id);
-    } else {
-      ended =
+    const bool lives = found->second != nullptr;
+    guests_.erase(found);
+    if (!lives) {
+      end.status =
           Error{.origin = ErrorOrigin::nvme,
                 .attempted = "end a queue of nvme:" + bdf(),
                 .cause = Cause::async_queue_failed,
                 .detail = "the controller was restarted meanwhile, and the queue ended with it"};
+      return;
     }
-    guests_.erase(found);
+    end.status = controller.delete_guest(id);
+    // What it still has it may carry out at any time: only a reset makes sure that it does not.
+    if (!end.status.ok()) start_over(end.status.error());
   });
-  return ended;
+  if (!asked) return {unasked("end a queue of nvme:" + bdf()), false};
+  return end;
+}
+
+void Drive::lose_guests() {
+  for (auto& [id, lost] : guests_) {
+    if (lost != nullptr) std::exchange(lost, nullptr)();
+  }
 }
 
 Status Drive::can_map_gpu(std::uint32_t gpu) {
@@ -243,6 +274,7 @@ bool Drive::reap() {
 /// commands reaches memory afterwards.
 void Drive::start_over(const Error& why) {
   const Status again = controller_->restart();
+  lose_guests();
   for (InFlight& flight : in_flight_) {
     if (flight.job == nullptr) continue;
     --flight.job->outstanding;
@@ -366,6 +398,10 @@ system::Step Drive::step() {
   } else {
     news = reap();
     if (controller_->io().in_flight() > 0) watch(now_ns);
+    if (!guests_.empty() && now_ns - looked_at_health_ns_ >= health_ns) {
+      looked_at_health_ns_ = now_ns;
+      if (Status healthy = controller_->health(); !healthy.ok()) start_over(healthy.error());
+    }
     if (!failure().has_value()) news = fill(now_ns) || news;
   }
   retire();
@@ -373,7 +409,8 @@ system::Step Drive::step() {
     const std::lock_guard lock(mutex_);
     idle_ = arrived_.empty();
     quiet_steps_ = 0;
-    return idle_ ? system::Step::idle() : system::Step::busy();
+    if (!idle_) return system::Step::busy();
+    return guests_.empty() ? system::Step::idle() : system::Step::idle_until(now_ns + health_ns);
   }
   quiet_steps_ = news ? 0 : quiet_steps_ + 1;
   if (quiet_steps_ < quiet_before_rest) return system::Step::busy();

@@ -40,6 +40,13 @@ struct GuestDoorbells {
   std::uint64_t completion_offset = 0;
 };
 
+/// How a queue of others ended. Cause async.queue_failed where the controller was restarted
+/// meanwhile, and the queue with it.
+struct GuestEnd {
+  Status status;
+  bool let_go = true;  ///< the drive writes nothing to the queue's memory any more
+};
+
 /// One worker owns the controller; everything else is said to it. Thread-safe.
 class Drive final : public system::Worker {
  public:
@@ -64,9 +71,12 @@ class Drive final : public system::Worker {
   bool close(std::uint64_t deadline_ns);
 
   // --- Queues for others. Each waits until the worker has asked the drive.
-  [[nodiscard]] Result<GuestDoorbells> create_guest(Controller::GuestQueue queue);
-  /// Cause async.queue_failed where the controller was restarted meanwhile, and the queue with it.
-  [[nodiscard]] Status delete_guest(std::uint16_t id);
+  /// `lost`: the worker calls it once if the queue ends by itself; the drive writes nothing to its
+  /// memory any more then.
+  [[nodiscard]] Result<GuestDoorbells> create_guest(Controller::GuestQueue queue,
+                                                    std::function<void()> lost);
+  /// Where the drive does not end the queue, it is reset.
+  [[nodiscard]] GuestEnd delete_guest(std::uint16_t id);
 
   // --- Mappings: one at a time, by the drive's own lock.
   [[nodiscard]] Status can_map_gpu(std::uint32_t gpu);
@@ -108,13 +118,16 @@ class Drive final : public system::Worker {
     std::function<void(Controller&)> work;
     bool done = false;
   };
-  void run_errand(std::function<void(Controller&)> work);
+  /// False: the worker did not come to it, and will not.
+  [[nodiscard]] bool run_errand(std::function<void(Controller&)> work);
+  void lose_guests();
 
   // The worker's own.
   std::unique_ptr<Controller> controller_;
   std::deque<std::shared_ptr<Job>> active_;
   std::vector<InFlight> in_flight_;
   std::uint32_t quiet_steps_ = 0;
+  std::uint64_t looked_at_health_ns_ = 0;
 
   std::mutex mapping_mutex_;
   mutable std::mutex mutex_;
@@ -123,8 +136,9 @@ class Drive final : public system::Worker {
   std::vector<core::Completion> completions_;
   std::optional<Error> failure_;
   Errand* errand_ = nullptr;
-  std::mutex errand_mutex_;                        ///< one at a time
-  std::map<std::uint16_t, std::uint64_t> guests_;  ///< by id: restarts when it was made
+  std::mutex errand_mutex_;  ///< one at a time
+  /// By id, the worker's own: what to call if it is lost; empty once it is.
+  std::map<std::uint16_t, std::function<void()>> guests_;
   bool closing_ = false;
   bool idle_ = true;  ///< nothing active
 };

@@ -104,9 +104,10 @@ class OwnedDrives final : public NvmeProvider {
   void release(std::uint32_t drive) override;
   [[nodiscard]] Status map(std::uint32_t drive, const core::RegionView& region) override;
   [[nodiscard]] Result<Iova> mapped_at(std::uint32_t drive, const GpuMemory& memory) override;
-  [[nodiscard]] Result<nvme::GuestDoorbells> create_queue(
-      std::uint32_t drive, const nvme::Controller::GuestQueue& queue) override;
-  [[nodiscard]] Status delete_queue(std::uint32_t drive, std::uint16_t id) override;
+  [[nodiscard]] Result<nvme::GuestDoorbells> create_queue(std::uint32_t drive,
+                                                          const nvme::Controller::GuestQueue& queue,
+                                                          std::function<void()> lost) override;
+  [[nodiscard]] nvme::GuestEnd delete_queue(std::uint32_t drive, std::uint16_t id) override;
 
  private:
   [[nodiscard]] std::vector<Finding> judge(const Pair& pair, std::uint64_t length_bytes);
@@ -236,16 +237,18 @@ Result<Iova> OwnedDrives::mapped_at(std::uint32_t drive, const GpuMemory& memory
 }
 
 Result<nvme::GuestDoorbells> OwnedDrives::create_queue(std::uint32_t drive,
-                                                       const nvme::Controller::GuestQueue& queue) {
+                                                       const nvme::Controller::GuestQueue& queue,
+                                                       std::function<void()> lost) {
   // Outside the lock: the drive's worker answers, and may have to complete operations first.
-  if (Drive* owned = find(drive); owned != nullptr) return owned->create_guest(queue);
+  if (Drive* owned = find(drive); owned != nullptr)
+    return owned->create_guest(queue, std::move(lost));
   return Error{.origin = ErrorOrigin::input,
                .attempted = "make a queue of a drive",
                .cause = Cause::nvme_take_needed,
                .detail = "the session has not taken the drive"};
 }
 
-Status OwnedDrives::delete_queue(std::uint32_t drive, std::uint16_t id) {
+nvme::GuestEnd OwnedDrives::delete_queue(std::uint32_t drive, std::uint16_t id) {
   if (Drive* owned = find(drive); owned != nullptr) return owned->delete_guest(id);
   return {};
 }

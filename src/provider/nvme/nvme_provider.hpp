@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,10 +37,12 @@ class NvmeProvider : public core::Provider {
   /// Where mapped GPU memory lies for the drive. Cause nvme.peer_unmapped.
   [[nodiscard]] virtual Result<Iova> mapped_at(std::uint32_t drive, const GpuMemory& memory) = 0;
 
-  /// A pair of queues in memory of others, who ring for it themselves; `id` is chosen here.
+  /// A pair of queues in memory of others, who ring for it themselves; `id` is chosen here. `lost`
+  /// as for Drive::create_guest.
   [[nodiscard]] virtual Result<nvme::GuestDoorbells> create_queue(
-      std::uint32_t drive, const nvme::Controller::GuestQueue& queue) = 0;
-  [[nodiscard]] virtual Status delete_queue(std::uint32_t drive, std::uint16_t id) = 0;
+      std::uint32_t drive, const nvme::Controller::GuestQueue& queue,
+      std::function<void()> lost) = 0;
+  [[nodiscard]] virtual nvme::GuestEnd delete_queue(std::uint32_t drive, std::uint16_t id) = 0;
 };
 
 /// `options` are those of every controller. The host must outlive the provider.

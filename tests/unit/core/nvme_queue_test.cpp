@@ -156,6 +156,49 @@ TEST(NvmeQueue, FillsEveryClaimedSlot) {
   }
 }
 
+/// A drive that has read a flush of nothing may still owe its answer: neither the id of its slot
+/// nor the place for the answer may be given away twice.
+TEST(NvmeQueue, GivesNoSlotAwayWhileItsNothingIsUnanswered) {
+  NvmeQueueRig<std::uint64_t> rig(2, 4, 4, 1);
+  auto producer = rig.producer();
+  rig.set_state(State::stopping);
+  ASSERT_EQ(producer.submit(block_read_of(0, 1), 0), Result::stopping);  // slot 0
+  rig.set_state(State::running);
+  std::uint16_t code = 0;
+  for (std::uint32_t slot = 1; slot < 4; ++slot) {
+    ASSERT_TRUE(post(producer, block_read_of(1, slot)));
+    rig.fetch();
+    ASSERT_TRUE(rig.complete_id(1));
+    producer.reap();
+    ASSERT_EQ(producer.poll(1, slot, code), Result::ok);
+  }
+  const auto again = producer.claim();  // slot 0
+  EXPECT_FALSE(producer.is_free(again)) << "read by the drive, and not answered";
+  ASSERT_TRUE(rig.complete_id(nvme_id_of_nothing));
+  producer.reap();
+  EXPECT_TRUE(producer.is_free(again));
+}
+
+TEST(NvmeQueue, TellsWritesFromReads) {
+  NvmeQueueRig<std::uint64_t> rig(3, 4, 4, 1);
+  auto producer = rig.producer();
+  Request write = block_read_of(0, 1);
+  write.operation = Operation::write;
+  ASSERT_TRUE(post(producer, write));
+  write.token = 1;
+  ASSERT_TRUE(post(producer, write));
+  ASSERT_TRUE(post(producer, block_read_of(2, 1)));
+  rig.fetch();
+  ASSERT_TRUE(rig.complete_id(0));
+  ASSERT_TRUE(rig.complete_id(1, 0x280));
+  ASSERT_TRUE(rig.complete_id(2));
+  producer.reap();
+  EXPECT_EQ(rig.count(count_bytes), 4096u);
+  EXPECT_EQ(rig.count(count_bytes_written), 4096u);
+  EXPECT_EQ(rig.count(count_failed), 1u);
+  EXPECT_EQ(rig.count(count_failed_writes), 1u);
+}
+
 /// BaM and vroom ignored the status; NCCL took an error for "not yet".
 TEST(NvmeQueue, TellsAnErrorFromNotYetAndFromSuccess) {
   NvmeQueueRig<std::uint64_t> rig(3, 4, 4, 1);
