@@ -43,6 +43,18 @@ bool nccl_may_continue(std::string_view text) {
           is_digit(text.front()) || text.front() == '-' || text.front() == '>');
 }
 
+/// The other end of a whole line that was broken within or behind the adapter's number.
+bool nccl_is_rest(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && at < 3 && is_digit(text[at])) ++at;
+  if (at < text.size() && text[at] == '(') {
+    const std::size_t close = text.find(')', at);
+    if (close == std::string_view::npos || close > at + 10) return false;
+    at = close + 1;
+  }
+  return starts(text.substr(at), "/GDRDMA") || starts(text.substr(at), "/Shared");
+}
+
 /// A bus id and no number of a device.
 bool nccl_is_bus(std::string_view bracket, std::uint32_t version) {
   if (bracket.size() > 2) return true;
@@ -60,6 +72,19 @@ bool nccl_is_bus(std::string_view bracket, std::uint32_t version) {
 void NcclLogParser::ensure(const Line& line) {
   if (!is_open()) open("nccl_log", line);
   reach(line);
+}
+
+void NcclLogParser::say(core::SignKind kind, const Line& line, const NcclLine& said,
+                        std::string source, std::string target, std::string word, double value) {
+  core::CaptureSign one;
+  one.kind = kind;
+  one.source = std::move(source);
+  one.target = std::move(target);
+  one.word = std::move(word);
+  one.host = std::string(said.host);
+  one.value = value;
+  one.lines.push_back(evidence(line));
+  sign(std::move(one));
 }
 
 bool NcclLogParser::first_time(std::string what) {
@@ -113,6 +138,7 @@ void NcclLogParser::wait_for_rest(const Line& line) {
   ensure(line);
   pending_ = std::string(line.text);
   pending_number_ = line.number;
+  pending_open_ = line.open;
 }
 
 namespace {
@@ -128,10 +154,13 @@ std::uint64_t nccl_subject_hash(const NcclLine& said, const NcclUse& use, std::u
   const bool local = use.kind == NcclUseKind::peer || use.kind == NcclUseKind::shared_memory;
   if (local) {
     hash = rank_hash(use.target, rank_hash(use.source, hash));
+    if (said.host.empty())
+      hash = nccl_hash("", (hash * 31 + use.source.rank) * 8191 + use.target.rank);
     return nccl_hash(use.transport, hash);
   }
   const bool receives = use.direction == "receive";
   hash = rank_hash(receives ? use.target : use.source, hash);
+  if (use.proxy.has_value()) hash = nccl_hash("", hash * 31 + *use.proxy);
   hash = nccl_hash(use.plugin, hash * 4 + (receives ? 2 : 0) + (use.gdrdma ? 1 : 0));
   return nccl_hash("", hash * 31 + use.adapter.value_or(99'999));
 }
@@ -154,7 +183,7 @@ bool NcclLogParser::continue_pending(const Line& line) {
   const auto alone = nccl_use(before_said.body);
   const bool whole = alone.has_value() && !alone->cut;
   // A whole line goes on only with what can follow it.
-  if (whole && !starts(next, "/GDRDMA") && !starts(next, "/Shared")) return false;
+  if (whole && !nccl_is_rest(next)) return false;
   for (const std::string_view glue : {"", " "}) {
     std::string joined = pending_ + std::string(glue) + std::string(next);
     const NcclLine said = nccl_line(joined);
@@ -174,8 +203,10 @@ void NcclLogParser::settle_pending() {
   const std::string text = std::move(pending_);
   pending_.clear();
   const NcclLine said = nccl_line(text);
-  const auto use = nccl_use(said.body);
+  auto use = nccl_use(said.body);
   if (!use.has_value()) return;
+  // The text ends here: what would tell may have stood behind it.
+  if (pending_open_ && use->kind == NcclUseKind::network && !use->gdrdma) use->cut = true;
   add_use({text, pending_number_}, said, *use);
 }
 
@@ -186,6 +217,40 @@ std::string NcclLogParser::gpu_of(const NcclRank& rank, const NcclLine& said, bo
     return "GPU" + std::to_string(place->second.device);
   if (local && said.device.has_value()) return "GPU" + std::to_string(*said.device);
   return "rank" + std::to_string(rank.rank);
+}
+
+void NcclLogParser::remember_device(const NcclRank& rank) {
+  if (rank.bracket.empty() || nccl_is_bus(rank.bracket, version_) ||
+      rank_devices_.size() >= ranks_max)
+    return;
+  if (const auto device = whole_number(rank.bracket); device.has_value() && *device < 1024)
+    rank_devices_.emplace(rank.rank, static_cast<std::uint32_t>(*device));
+}
+
+double NcclLogParser::device_of(std::uint32_t rank) const {
+  if (const auto found = rank_devices_.find(rank); found != rank_devices_.end())
+    return found->second;
+  if (const auto place = ranks_.find(rank); place != ranks_.end()) return place->second.device;
+  return -1;
+}
+
+bool NcclLogParser::nodes_unnamed() const {
+  std::map<std::string, std::set<std::uint32_t>> ranks_of_device;
+  std::map<std::uint32_t, std::set<std::string>> devices_of_rank;
+  for (const NcclSubject& one : subjects_) {
+    if (!one.host.empty() || one.target.empty()) continue;
+    for (const auto& [device, rank] :
+         {std::pair(one.source, one.source_rank), std::pair(one.target, one.target_rank)}) {
+      ranks_of_device[device].insert(rank);
+      devices_of_rank[rank].insert(device);
+    }
+  }
+  // A rank that has two devices is of two communicators, whose ranks say nothing of nodes.
+  for (const auto& [rank, devices] : devices_of_rank) {
+    if (devices.size() > 1) return false;
+  }
+  return std::any_of(ranks_of_device.begin(), ranks_of_device.end(),
+                     [](const auto& one) { return one.second.size() > 1; });
 }
 
 void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUse& use) {
@@ -205,16 +270,26 @@ void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUs
       local_ranks_.insert(use.target.rank);
     }
     one.transport = std::string(use.transport);
+    if (one.host.empty()) {
+      one.source_rank = use.source.rank;
+      one.target_rank = use.target.rank;
+    }
   } else {
     one.source = gpu_of(use.direction == "receive" ? use.target : use.source, said, true);
     one.plugin = std::string(use.plugin);
     one.adapter = use.adapter;
+    one.proxy = use.proxy;
     if (use.proxy.has_value() && proxies_.size() < 4096) proxies_.insert(*use.proxy);
   }
+  remember_device(use.source);
+  remember_device(use.target);
   std::string key = std::to_string(static_cast<int>(one.kind)) + '|' + one.host + '|' + one.source +
                     '|' + one.target + '|' + one.direction + '|' + one.plugin + '|' +
                     (one.adapter.has_value() ? std::to_string(*one.adapter) : "") + '|' +
                     one.transport + (one.gdrdma ? "|g" : "") + (one.cut ? "|c" : "");
+  if (one.proxy.has_value()) key += "|p" + std::to_string(*one.proxy);
+  if (local && one.host.empty())
+    key += '|' + std::to_string(one.source_rank) + '|' + std::to_string(one.target_rank);
   auto [found, fresh] = index_.try_emplace(std::move(key), subjects_.size());
   if (fresh) {
     if (subjects_.size() >= subjects_max) {
@@ -233,6 +308,7 @@ void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUs
 void NcclLogParser::leave_subjects() {
   bool sends = false, receives = false, sends_direct = true, receives_direct = true;
   std::set<std::uint32_t> used;
+  const bool by_rank = nodes_unnamed();
   for (const NcclSubject& one : subjects_) {
     core::CaptureSign sign_of;
     sign_of.source = one.source;
@@ -246,6 +322,10 @@ void NcclLogParser::leave_subjects() {
       sign_of.kind =
           one.kind == NcclUseKind::peer ? core::SignKind::peer_use : core::SignKind::shared_memory;
       sign_of.word = one.transport;
+      if (by_rank && one.host.empty()) {
+        sign_of.source = "rank" + std::to_string(one.source_rank);
+        sign_of.target = "rank" + std::to_string(one.target_rank);
+      }
       if (!one.cut) {
         if (fact(facts(), "p2p_transport") == nullptr)
           set_fact(facts(), "p2p_transport", one.transport);
@@ -262,6 +342,7 @@ void NcclLogParser::leave_subjects() {
         if (names != adapters_.end() && *one.adapter < names->second.size())
           sign_of.target = names->second[*one.adapter];
       }
+      if (one.proxy.has_value()) sign_of.numbers.push_back(device_of(*one.proxy));
       set_fact(facts(), "plugin", one.plugin);
       (one.direction == "receive" ? receives : sends) = true;
       if (!one.gdrdma) (one.direction == "receive" ? receives_direct : sends_direct) = false;
@@ -290,6 +371,7 @@ void NcclLogParser::end() {
   ranks_.clear();
   adapters_.clear();
   local_ranks_.clear();
+  rank_devices_.clear();
   adapters_off_.clear();
   proxies_.clear();
   version_ = 0;

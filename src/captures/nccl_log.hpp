@@ -23,6 +23,9 @@ struct NcclSubject {
   std::string transport;
   std::string plugin;
   std::optional<std::uint32_t> adapter;
+  std::optional<std::uint32_t> proxy;  ///< the rank whose adapter it is, and whose GPU is beside it
+  std::uint32_t source_rank = 0;       ///< of a pair without a node
+  std::uint32_t target_rank = 0;
   bool gdrdma = false;
   bool cut = false;
   std::uint64_t lines = 0;
@@ -52,6 +55,11 @@ class NcclLogParser : public Parser {
   void settle_pending();
   [[nodiscard]] std::string gpu_of(const NcclRank& rank, const NcclLine& said, bool local) const;
   void leave_subjects();
+  /// Whether lines without a node are of several: a device that two ranks have.
+  [[nodiscard]] bool nodes_unnamed() const;
+  void remember_device(const NcclRank& rank);
+  /// The device of a rank; below zero where no line tells.
+  [[nodiscard]] double device_of(std::uint32_t rank) const;
   void leave_summary();
 
   // All other lines (nccl_words.cpp).
@@ -67,6 +75,9 @@ class NcclLogParser : public Parser {
   void leave_words();
 
   void ensure(const Line& line);
+  /// A sign of the node that says the line.
+  void say(core::SignKind kind, const Line& line, const NcclLine& said, std::string source = {},
+           std::string target = {}, std::string word = {}, double value = 0);
   /// True the first time that something is said.
   [[nodiscard]] bool first_time(std::string what);
 
@@ -78,6 +89,8 @@ class NcclLogParser : public Parser {
   std::set<std::uint32_t> local_ranks_;                       ///< of local transports
   std::string pending_;  ///< a line whose end may be on the next one
   std::uint64_t pending_number_ = 0;
+  bool pending_open_ = false;                            ///< the text ends in it
+  std::map<std::uint32_t, std::uint32_t> rank_devices_;  ///< of brackets
   std::uint32_t version_ = 0;
   std::uint64_t ranks_total_ = 0;
   std::uint64_t nodes_ = 0;

@@ -45,7 +45,7 @@ bool NcclLogParser::take_words(const Line& line, const NcclLine& said) {
     set_fact(facts(), "dmabuf_capability", true);
     const std::uint64_t gpu = number_after(body, "device").value_or(0);
     if (first_time("dmabuf " + std::string(said.host) + std::to_string(gpu)))
-      sign(core::SignKind::gpu_dmabuf, line, "GPU" + std::to_string(gpu));
+      say(core::SignKind::gpu_dmabuf, line, said, "GPU" + std::to_string(gpu));
     return true;
   }
   if (starts(body, "P2P is disabled between")) {
@@ -56,13 +56,14 @@ bool NcclLogParser::take_words(const Line& line, const NcclLine& said) {
     if (!first_time("pair " + std::string(said.host) + std::to_string(*first) + '-' +
                     std::to_string(*second)))
       return true;
-    sign(core::SignKind::peer_disabled, line, "GPU" + std::to_string(*first),
-         "GPU" + std::to_string(*second), "", has(body, "NVLINK") ? 1 : 0);
+    say(core::SignKind::peer_disabled, line, said, "GPU" + std::to_string(*first),
+        "GPU" + std::to_string(*second), "", has(body, "NVLINK") ? 1 : 0);
     return true;
   }
   if (has(body, "peer access is not supported between these two devices")) {
     ensure(line);
-    if (first_time("no peer access")) sign(core::SignKind::peer_disabled, line);
+    if (first_time("no peer access " + std::string(said.host)))
+      say(core::SignKind::peer_disabled, line, said);
     return true;
   }
   if (has(line.text, "Watchdog caught collective operation timeout")) {
@@ -161,9 +162,9 @@ bool NcclLogParser::take_network(const Line& line, const NcclLine& said) {
     }
     if (plugin != "IB") set_fact(facts(), "plugin", plugin);
     if (!first_time((off ? "off " : "on ") + std::string(said.host) + ' ' + adapter)) return true;
-    sign(off ? core::SignKind::gdr_off_adapter : core::SignKind::gdr_on_adapter, line,
-         said.device.has_value() ? "GPU" + std::to_string(*said.device) : "", adapter,
-         std::string(plugin));
+    say(off ? core::SignKind::gdr_off_adapter : core::SignKind::gdr_on_adapter, line, said,
+        said.device.has_value() ? "GPU" + std::to_string(*said.device) : "", adapter,
+        std::string(plugin));
     return true;
   }
   if (has(body, "GPU Direct RDMA") || has(body, "Got completion")) return false;
@@ -178,8 +179,8 @@ bool NcclLogParser::take_network(const Line& line, const NcclLine& said) {
     if (has(lowered, "disabling gdr") || has(lowered, "gdr disabled") ||
         has(lowered, "gpudirect disabled") || has(lowered, "gdr support is disabled") ||
         has(lowered, "does not support gdr")) {
-      if (first_time("plugin " + std::string(plugin)))
-        sign(core::SignKind::gdr_off_plugin, line, "", "", std::string(plugin));
+      if (first_time("plugin " + std::string(said.host) + ' ' + std::string(plugin)))
+        say(core::SignKind::gdr_off_plugin, line, said, "", "", std::string(plugin));
     } else if (!adapters_line_.has_value())
       adapters_line_ = evidence(line);
   }
@@ -235,8 +236,8 @@ bool NcclLogParser::take_distance(const Line& line, const NcclLine& said) {
     if (!adapter.empty() && adapter.find_first_not_of("0123456789") == std::string_view::npos)
       name = "NET" + name;
     if (!first_time((off ? "off " : "on ") + std::string(said.host) + ' ' + name)) return true;
-    sign(off ? core::SignKind::gdr_off_adapter : core::SignKind::gdr_on_adapter, line, "", name,
-         "IB");
+    say(off ? core::SignKind::gdr_off_adapter : core::SignKind::gdr_on_adapter, line, said, "",
+        name, "IB");
     return true;
   }
   const auto value = whole_number(*distance);
@@ -372,10 +373,19 @@ bool NcclLogParser::take_graph(const Line& line, const NcclLine& said) {
 }
 
 void NcclLogParser::leave_words() {
-  const auto leave = [this](core::SignKind kind, const core::TextLine& line, double value) {
+  // A run whose transports are shown, none of which leaves the node.
+  std::set<std::string> hosts;
+  bool left_node = nodes_ > 1;
+  for (const NcclSubject& one : subjects_) {
+    hosts.insert(one.host);
+    left_node = left_node || one.kind == NcclUseKind::network || hosts.size() > 1;
+  }
+  const bool stayed = !subjects_.empty() && !left_node && !nodes_unnamed();
+  const auto leave = [this, stayed](core::SignKind kind, const core::TextLine& line, double value) {
     core::CaptureSign one;
     one.kind = kind;
     one.value = value;
+    if (kind == core::SignKind::sockets_chosen) one.second = stayed ? 1 : 0;
     one.lines.push_back(line);
     sign(std::move(one));
   };

@@ -52,11 +52,12 @@ class PeerBandwidthParser : public Parser {
   void begin(const Line& line) {
     finish();
     open("p2p_bw", line);
+    node_ = std::string(line.node);
     header_ = evidence(line);
   }
 
   void ensure(const Line& line) {
-    if (!near(line, 30)) begin(line);
+    if (!near(line, 30) || line.node != node_) begin(line);
     reach(line);
   }
 
@@ -116,6 +117,14 @@ class PeerBandwidthParser : public Parser {
                  : false;
     }
     ensure(line);
+    // The same matrix again: another run, or another machine.
+    const auto mark = static_cast<std::size_t>(table);
+    if (seen_.size() <= mark) seen_.resize(mark + 1);
+    if (seen_[mark]) {
+      begin(line);
+      seen_.resize(mark + 1);
+    }
+    seen_[mark] = true;
     table_ = table;
     columns_.clear();
     headed_ = false;
@@ -124,7 +133,7 @@ class PeerBandwidthParser : public Parser {
   }
 
   bool take_row(std::string_view text, const Line& line) {
-    if (table_ == PeerTable::none || !near(line, 3)) return false;
+    if (table_ == PeerTable::none || !near(line, 3) || line.node != node_) return false;
     const std::vector<std::string_view> words = words_of(text);
     if (words.empty()) return false;
     if (words[0] == "D\\D" || words[0] == "GPU" || words[0] == "CPU") {
@@ -156,6 +165,7 @@ class PeerBandwidthParser : public Parser {
     for (std::size_t i = 1; i < words.size() && i <= columns_.size(); ++i) {
       const auto value = real_number(words[i]);
       if (!value.has_value() || columns_[i - 1] == *row) continue;
+      if (line.open && i + 1 == words.size()) continue;  // the number may go on
       add(*row, columns_[i - 1], *value, line);
     }
     if (words.size() - 1 < columns_.size()) cut_ = true;
@@ -190,6 +200,7 @@ class PeerBandwidthParser : public Parser {
   }
 
   void finish() {
+    seen_.clear();
     if (!is_open() || gpus_ == 0) {
       table_ = PeerTable::none;
       return;
@@ -204,6 +215,7 @@ class PeerBandwidthParser : public Parser {
     for (const auto& [pair, values] : pairs_) {
       core::CaptureSign one;
       one.kind = core::SignKind::peer_measured;
+      one.host = node_;
       one.source = "GPU" + std::to_string(pair.first);
       one.target = "GPU" + std::to_string(pair.second);
       for (const PeerValue& value : values) {
@@ -224,9 +236,11 @@ class PeerBandwidthParser : public Parser {
   std::vector<core::TextLine> lines_;
   std::vector<std::uint64_t> columns_;
   core::TextLine header_;
+  std::string node_;
   PeerTable table_ = PeerTable::none;
   std::size_t gpus_ = 0;
   std::uint64_t next_row_ = 0;
+  std::vector<bool> seen_;  ///< by PeerTable: matrices of this run
   bool headed_ = false;
   bool cpu_ = false;
   bool cut_ = false;

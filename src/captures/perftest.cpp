@@ -223,6 +223,9 @@ class PerftestParser : public Parser {
     const auto rate = real_number(words[3]);
     if (!rate.has_value()) return false;
     reach(line);
+    // No iteration: nothing travelled.
+    if (whole_number(words[1]).value_or(0) == 0 || (*rate <= 0 && !latency_)) return true;
+    if (line.open && words.size() == 4) return true;  // the number may go on
     run_.result = evidence(line);
     run_.rate = latency_ ? 0 : gigabits_ ? *rate * 1000 / 8 : *rate;
     shown_ = *rate;

@@ -9,6 +9,8 @@ namespace nobounce::captures {
 namespace {
 
 struct OwnerCheck {
+  std::string node;
+  std::string pair;
   std::string writer;
   std::string owner;
   core::TextLine writer_line;
@@ -105,8 +107,16 @@ class SimpleP2pParser : public Parser {
     std::string values;
     for (const std::string_view word : words_of(text.substr(colon + 1)))
       values += (values.empty() ? "" : " ") + std::string(word);
-    if (checks_.size() > 4096 && checks_.count(pair) == 0) return true;
-    OwnerCheck& check = checks_[pair];
+    const std::string key = std::string(line.node) + '|' + pair;
+    if (checks_.size() > 4096 && checks_.count(key) == 0) return true;
+    OwnerCheck& check = checks_[key];
+    // Said before: another run, or another node.
+    if (!(writer ? check.writer : check.owner).empty()) {
+      leave_owner(check);
+      check = {};
+    }
+    check.node = std::string(line.node);
+    check.pair = std::move(pair);
     (writer ? check.writer : check.owner) = values;
     (writer ? check.writer_line : check.owner_line) = evidence(line);
     return true;
@@ -115,6 +125,7 @@ class SimpleP2pParser : public Parser {
   bool take_sample(std::string_view text, const Line& line) {
     if (starts(text, "[simpleP2P]") || (has(text, "CUDA-capable device count:"))) {
       ensure(line);
+      if (good_ || bad_) begin_run();
       if (const auto count = number_after(text, "count:"); count.has_value()) {
         gpus_ = *count;
         set_fact(facts(), "gpus", *count);
@@ -158,8 +169,9 @@ class SimpleP2pParser : public Parser {
   }
 
   void leave_result(bool good, const Line& line) {
-    if (done_ || (good && enabled_.first.empty())) return;
-    done_ = true;
+    // A failure after a success of the same run is said too.
+    if (bad_ || (good && (good_ || enabled_.first.empty()))) return;
+    (good ? good_ : bad_) = true;
     core::CaptureSign one;
     one.kind = good ? core::SignKind::peer_data_good : core::SignKind::peer_data_bad;
     one.source = enabled_.first;
@@ -170,10 +182,12 @@ class SimpleP2pParser : public Parser {
     sign(std::move(one));
   }
 
-  void leave_owner(const std::string& pair, const OwnerCheck& check) {
+  void leave_owner(const OwnerCheck& check) {
     if (check.owner.empty()) return;
+    const std::string& pair = check.pair;
     const std::size_t arrow = pair.find("->");
     core::CaptureSign one;
+    one.host = check.node;
     if (arrow != std::string::npos) {
       one.source = "GPU" + pair.substr(0, arrow);
       one.target = "GPU" + pair.substr(arrow + 2);
@@ -192,20 +206,28 @@ class SimpleP2pParser : public Parser {
 
   void finish() {
     if (is_open()) {
-      for (const auto& [pair, check] : checks_) leave_owner(pair, check);
+      for (const auto& [key, check] : checks_) leave_owner(check);
     }
     checks_.clear();
     enabled_ = {};
     enabled_line_ = {};
     gpus_ = 0;
-    done_ = kernel_ = false;
+    good_ = bad_ = kernel_ = false;
+  }
+
+  /// What the run before this one said stays said.
+  void begin_run() {
+    enabled_ = {};
+    enabled_line_ = {};
+    good_ = bad_ = kernel_ = false;
   }
 
   std::map<std::string, OwnerCheck> checks_;
   std::pair<std::string, std::string> enabled_;
   core::TextLine enabled_line_;
   std::uint64_t gpus_ = 0;
-  bool done_ = false;
+  bool good_ = false;
+  bool bad_ = false;
   bool kernel_ = false;
 };
 

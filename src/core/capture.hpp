@@ -74,7 +74,8 @@ enum class SignKind : std::uint8_t {
   peer_unmapped,     ///< source, target: not mapped through the IOMMU
   peer_dma_refused,  ///< source client, target provider, word: its driver
   // GPU and adapter.
-  net_use,              ///< source GPU, target adapter, direction, word: plugin, value 1: GDRDMA
+  net_use,              ///< source GPU, target adapter, direction, word: plugin, value 1: GDRDMA;
+                        ///< numbers: where it goes through another GPU, that one's, or -1
   collective_timeout,   ///< a collective of the job did not end
   net_error,            ///< value: status, second: vendor error, direction
   gdr_off_adapter,      ///< target adapter, word: plugin: it cannot take GPU memory
@@ -84,7 +85,8 @@ enum class SignKind : std::uint8_t {
   gdr_off_plugin,       ///< word: plugin: it says so itself
   gdr_off_topology,     ///< a topology file: gdr is 0; source GPU, target adapter
   gpu_dmabuf,           ///< source GPU: a capability
-  sockets_chosen,       ///< the library chose sockets; value 1: no verbs library or device
+  sockets_chosen,       ///< the library chose sockets; value 1: no verbs library or device;
+                        ///< second 1: transports are shown, and none leaves the node
   adapters_chosen,      ///< the library found RDMA adapters
   graph_shown,          ///< a library's own view of the machine
   module_refused,       ///< word: the module that did not load

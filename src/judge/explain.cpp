@@ -33,28 +33,28 @@ int explained_rank(Verdict verdict) {
 
 /// Rows that others make superfluous.
 void leave_out(TextCase& text) {
-  std::map<Member, std::set<std::pair<std::string, std::string>>> decided;
+  std::map<Member, NodePairs> decided;
   std::set<Member> any_decided;
   for (const TextRow& row : text.rows()) {
     const Member member = row.verdict.member;
     if (row.verdict.verdict != Verdict::unknown) {
       any_decided.insert(member);
-      decided[member].insert(unordered_pair(row.source, row.target));
+      decided[member].add(row.host, row.source, row.target);
     }
   }
   auto& all_rows = text.rows();
-  all_rows.erase(
-      std::remove_if(all_rows.begin(), all_rows.end(),
-                     [&](const TextRow& row) {
-                       if (row.verdict.verdict != Verdict::unknown) return false;
-                       const Member member = row.verdict.member;
-                       if (row.weight == RowWeight::pair_only) {
-                         if (row.source.empty() && row.target.empty()) return false;
-                         return decided[member].count(unordered_pair(row.source, row.target)) > 0;
-                       }
-                       return row.weight == RowWeight::background && any_decided.count(member) > 0;
-                     }),
-      all_rows.end());
+  all_rows.erase(std::remove_if(all_rows.begin(), all_rows.end(),
+                                [&](const TextRow& row) {
+                                  if (row.verdict.verdict != Verdict::unknown) return false;
+                                  const Member member = row.verdict.member;
+                                  if (row.weight == RowWeight::pair_only) {
+                                    if (row.source.empty() && row.target.empty()) return false;
+                                    return decided[member].has(row.host, row.source, row.target);
+                                  }
+                                  return row.weight == RowWeight::background &&
+                                         any_decided.count(member) > 0;
+                                }),
+                 all_rows.end());
 }
 
 using RowKey = std::tuple<Member, std::string, std::string>;

@@ -18,6 +18,31 @@ std::pair<std::string, std::string> unordered_pair(const std::string& a, const s
   return a < b ? std::pair(a, b) : std::pair(b, a);
 }
 
+int nearness(const std::string& word) {
+  if (word == "PIX") return 0;
+  if (word == "PXB") return 1;
+  if (word == "PHB") return 2;
+  if (word == "NODE") return 3;
+  return word == "SYS" ? 4 : -1;
+}
+
+bool text_is_gpu(const std::string& name) {
+  return name.rfind("GPU", 0) == 0 && name.size() > 3;
+}
+
+void NodePairs::add(const std::string& host, const std::string& a, const std::string& b) {
+  auto pair = unordered_pair(a, b);
+  named_.emplace(host, pair.first, pair.second);
+  any_.insert(std::move(pair));
+}
+
+bool NodePairs::has(const std::string& host, const std::string& a, const std::string& b) const {
+  const auto pair = unordered_pair(a, b);
+  if (host.empty()) return any_.count(pair) > 0;
+  return named_.count({host, pair.first, pair.second}) > 0 ||
+         named_.count({"", pair.first, pair.second}) > 0;
+}
+
 TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
   std::map<std::string, std::string> by_address;
   for (const core::CaptureSign& sign : captures.signs) {
@@ -31,8 +56,22 @@ TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
     }
     if (sign.kind == core::SignKind::peer_status)
       statuses_.emplace(std::pair(sign.source, sign.target), &sign);
-    if (sign.kind == core::SignKind::peer_disabled)
-      refusals_.emplace(unordered_pair(sign.source, sign.target), &sign);
+    if (sign.kind == core::SignKind::peer_disabled) {
+      const auto pair = unordered_pair(sign.source, sign.target);
+      refusals_.emplace(std::tuple(sign.host, pair.first, pair.second), &sign);
+      any_refusals_.emplace(pair, &sign);
+    }
+    if (sign.kind == core::SignKind::gdr_off_adapter) {
+      adapters_off_.emplace(sign.host, &sign);
+      adapters_off_.emplace("*", &sign);
+    }
+    if (sign.kind == core::SignKind::setting) settings_.emplace(sign.word, &sign);
+    if (sign.kind == core::SignKind::module_loaded) modules_.emplace(sign.word, &sign);
+    if (sign.kind == core::SignKind::module_absent) {
+      std::vector<const core::CaptureSign*>& absent = absent_[sign.word];
+      if (absent.size() < 12) absent.push_back(&sign);
+    }
+    if (sign.kind == core::SignKind::library_version && sign.word == "rccl") amd_ = true;
     if ((sign.kind == core::SignKind::peer_access || sign.kind == core::SignKind::peer_connected) &&
         sign.value == 0)
       cannot_.emplace(sign.source, sign.target);
@@ -41,13 +80,24 @@ TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
     if (sign.kind == core::SignKind::bar1_size &&
         (smallest_bar1_ == nullptr || sign.value < smallest_bar1_->value))
       smallest_bar1_ = &sign;
-    if (sign.kind == core::SignKind::level)
-      levels_.emplace(unordered_pair(sign.source, sign.target), &sign);
+    if (sign.kind != core::SignKind::level) continue;
+    levels_.emplace(unordered_pair(sign.source, sign.target), &sign);
+    if (text_is_gpu(sign.target) || nearness(sign.word) < 0) continue;
+    const auto [found, fresh] = nearest_.emplace(sign.source, &sign);
+    if (!fresh && nearness(sign.word) < nearness(found->second->word)) found->second = &sign;
   }
   // Products known by address, as lspci names them.
   for (const auto& [address, gpu] : by_address) {
     const auto found = products_.find(address);
     if (found != products_.end()) products_.emplace(gpu, found->second);
+  }
+  // One product is shown, without saying of which GPU, or all are the same.
+  for (const auto& [name, product] : products_) {
+    if (!only_product_.empty() && only_product_ != product) {
+      only_product_.clear();
+      break;
+    }
+    only_product_ = product;
   }
 }
 
@@ -63,14 +113,7 @@ const core::CaptureSign* TextCase::first(core::SignKind kind) const {
 
 std::string TextCase::product_of(const std::string& gpu) const {
   const auto found = products_.find(gpu);
-  if (found != products_.end()) return found->second;
-  // One product is shown, without saying of which GPU, or all are the same.
-  std::string only;
-  for (const auto& [name, product] : products_) {
-    if (!only.empty() && only != product) return {};
-    only = product;
-  }
-  return only;
+  return found != products_.end() ? found->second : only_product_;
 }
 
 bool TextCase::is_geforce(const std::string& gpu) const {
@@ -124,17 +167,29 @@ const core::CaptureSign* TextCase::memory_beside(const core::CaptureSign& window
 }
 
 const core::CaptureSign* TextCase::module_loaded(std::string_view name) const {
-  for (const core::CaptureSign* sign : all(core::SignKind::module_loaded)) {
-    if (sign->word == name) return sign;
-  }
-  return nullptr;
+  const auto found = modules_.find(std::string(name));
+  return found == modules_.end() ? nullptr : found->second;
+}
+
+std::vector<const core::CaptureSign*> TextCase::module_absent(const std::string& name) const {
+  const auto found = absent_.find(name);
+  return found == absent_.end() ? std::vector<const core::CaptureSign*>() : found->second;
 }
 
 const core::CaptureSign* TextCase::setting(std::string_view name) const {
-  for (const core::CaptureSign* sign : all(core::SignKind::setting)) {
-    if (sign->word == name) return sign;
-  }
-  return nullptr;
+  const auto found = settings_.find(std::string(name));
+  return found == settings_.end() ? nullptr : found->second;
+}
+
+const core::CaptureSign* TextCase::adapter_off(const std::string& host) const {
+  auto found = adapters_off_.find(host.empty() ? "*" : host);
+  if (found == adapters_off_.end()) found = adapters_off_.find("");
+  return found == adapters_off_.end() ? nullptr : found->second;
+}
+
+const core::CaptureSign* TextCase::nearest_adapter(const std::string& gpu) const {
+  const auto found = nearest_.find(gpu);
+  return found == nearest_.end() ? nullptr : found->second;
 }
 
 TextRow& TextCase::add(Member member, Verdict verdict, std::string subject, std::string direction,
@@ -156,11 +211,11 @@ bool TextCase::decided(Member member) const {
   });
 }
 
-std::set<std::pair<std::string, std::string>> TextCase::decided_pairs(Member member) const {
-  std::set<std::pair<std::string, std::string>> pairs;
+NodePairs TextCase::decided_pairs(Member member) const {
+  NodePairs pairs;
   for (const TextRow& row : rows_) {
     if (row.verdict.member == member && row.verdict.verdict != Verdict::unknown)
-      pairs.insert(unordered_pair(row.source, row.target));
+      pairs.add(row.host, row.source, row.target);
   }
   return pairs;
 }
@@ -170,8 +225,16 @@ const core::CaptureSign* TextCase::status_of(const std::string& a, const std::st
   return found == statuses_.end() ? nullptr : found->second;
 }
 
-const core::CaptureSign* TextCase::refusal_of(const std::string& a, const std::string& b) const {
-  const auto found = refusals_.find(unordered_pair(a, b));
+const core::CaptureSign* TextCase::refusal_of(const std::string& host, const std::string& a,
+                                              const std::string& b) const {
+  const auto pair = unordered_pair(a, b);
+  if (host.empty()) {
+    const auto any = any_refusals_.find(pair);
+    return any == any_refusals_.end() ? nullptr : any->second;
+  }
+  auto found = refusals_.find(std::tuple(host, pair.first, pair.second));
+  if (found == refusals_.end())
+    found = refusals_.find(std::tuple(std::string(), pair.first, pair.second));
   return found == refusals_.end() ? nullptr : found->second;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,17 @@ struct TextRow {
   bool use = false;     ///< direct because a line shows the path in use
 };
 
+/// Pairs of devices, by node. Where a text names no node, it may be any.
+class NodePairs {
+ public:
+  void add(const std::string& host, const std::string& a, const std::string& b);
+  [[nodiscard]] bool has(const std::string& host, const std::string& a, const std::string& b) const;
+
+ private:
+  std::set<std::tuple<std::string, std::string, std::string>> named_;
+  std::set<std::pair<std::string, std::string>> any_;
+};
+
 class TextCase {
  public:
   explicit TextCase(const core::Captures& captures);
@@ -51,8 +63,16 @@ class TextCase {
   [[nodiscard]] const core::CaptureSign* status_of(const std::string& a,
                                                    const std::string& b) const;
   /// A library was told by the driver that the pair may not.
-  [[nodiscard]] const core::CaptureSign* refusal_of(const std::string& a,
+  [[nodiscard]] const core::CaptureSign* refusal_of(const std::string& host, const std::string& a,
                                                     const std::string& b) const;
+  /// A library of this node, or of one without a name, found no way to give GPU memory away.
+  [[nodiscard]] const core::CaptureSign* adapter_off(const std::string& host) const;
+  /// The nearest adapter of a GPU in the matrix.
+  [[nodiscard]] const core::CaptureSign* nearest_adapter(const std::string& gpu) const;
+  /// RCCL: AMD's GPUs, whose modules and tools have other names.
+  [[nodiscard]] bool amd() const { return amd_; }
+  /// Lines that say that a module is absent; some of them.
+  [[nodiscard]] std::vector<const core::CaptureSign*> module_absent(const std::string& name) const;
   /// A test says that the ordered pair has no peer access.
   [[nodiscard]] bool cannot(const std::string& a, const std::string& b) const;
   [[nodiscard]] std::string name_of_adapter(const std::string& adapter) const;
@@ -72,7 +92,7 @@ class TextCase {
   [[nodiscard]] std::vector<TextRow>& rows() { return rows_; }
   [[nodiscard]] bool decided(Member member) const;
   /// Pairs of devices with a verdict, in either order.
-  [[nodiscard]] std::set<std::pair<std::string, std::string>> decided_pairs(Member member) const;
+  [[nodiscard]] NodePairs decided_pairs(Member member) const;
 
  private:
   const core::Captures& captures_;
@@ -82,7 +102,16 @@ class TextCase {
   std::map<std::string, std::string> matrix_names_;   ///< mlx5_0 -> NIC0
   std::map<std::pair<std::string, std::string>, const core::CaptureSign*> levels_;
   std::map<std::pair<std::string, std::string>, const core::CaptureSign*> statuses_;
-  std::map<std::pair<std::string, std::string>, const core::CaptureSign*> refusals_;
+  /// By node, and by none for a use whose node is not known.
+  std::map<std::tuple<std::string, std::string, std::string>, const core::CaptureSign*> refusals_;
+  std::map<std::pair<std::string, std::string>, const core::CaptureSign*> any_refusals_;
+  std::map<std::string, const core::CaptureSign*> adapters_off_;  ///< by node
+  std::map<std::string, const core::CaptureSign*> nearest_;       ///< by GPU
+  std::map<std::string, const core::CaptureSign*> settings_;
+  std::map<std::string, const core::CaptureSign*> modules_;
+  std::map<std::string, std::vector<const core::CaptureSign*>> absent_;
+  std::string only_product_;
+  bool amd_ = false;
   std::set<std::pair<std::string, std::string>> cannot_;
   std::map<std::pair<std::uint64_t, std::string>, const core::CaptureSign*> memories_;
   const core::CaptureSign* smallest_bar1_ = nullptr;
@@ -91,6 +120,9 @@ class TextCase {
   std::vector<TextRow> rows_;
 };
 
+/// PIX 0, PXB 1, PHB 2, NODE 3, SYS 4; below zero for other words.
+[[nodiscard]] int nearness(const std::string& word);
+[[nodiscard]] bool text_is_gpu(const std::string& name);
 [[nodiscard]] std::pair<std::string, std::string> unordered_pair(const std::string& a,
                                                                  const std::string& b);
 /// Adds a cause once, and the lines of a sign.

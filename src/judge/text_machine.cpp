@@ -13,10 +13,6 @@ using core::SignKind;
 
 constexpr std::size_t background_rows_max = 1000;
 
-bool text_is_gpu(const std::string& name) {
-  return name.rfind("GPU", 0) == 0 && name.size() > 3;
-}
-
 int level_rank(const std::string& word) {
   if (word.rfind("NV", 0) == 0 || word == "XGMI" || word == "C2C") return 0;
   if (word == "PIX" || word == "PSB") return 1;

@@ -112,7 +112,7 @@ void judge_transports(TextCase& text) {
     const CaptureSign* status = text.status_of(sign->source, sign->target);
     if (status != nullptr && status->word != "OK")
       blame_refusal(text, row, sign->source, sign->target);
-    if (const CaptureSign* refused = text.refusal_of(sign->source, sign->target)) {
+    if (const CaptureSign* refused = text.refusal_of(sign->host, sign->source, sign->target)) {
       cite(row, *refused);
       if (refused->value > 0) blame(row, Cause::machine_nvlink_down);
     }
@@ -137,7 +137,7 @@ std::string only_pair(const TextCase& text, const CaptureSign& sign) {
 void judge_refusals(TextCase& text) {
   const auto decided = text.decided_pairs(Member::p2p);
   for (const CaptureSign* sign : text.all(SignKind::peer_disabled)) {
-    if (decided.count(unordered_pair(sign->source, sign->target)) > 0) continue;
+    if (decided.has(sign->host, sign->source, sign->target)) continue;
     TextRow& row = peer_row(text, *sign, Verdict::impossible, "both",
                             "the driver reports no peer access for the pair");
     if (row.verdict.subject.empty()) row.verdict.subject = only_pair(text, *sign);
@@ -186,7 +186,7 @@ void judge_access(TextCase& text) {
   for (const SignKind kind : {SignKind::peer_access, SignKind::peer_connected}) {
     for (const CaptureSign* sign : text.all(kind)) {
       if (sign->value == 0) {
-        const bool said = decided.count(unordered_pair(sign->source, sign->target)) > 0;
+        const bool said = decided.has(sign->host, sign->source, sign->target);
         if (said && kind == SignKind::peer_connected) continue;
         TextRow& row = peer_row(text, *sign, Verdict::impossible, "forward",
                                 "the pair has no peer access, so copies go through host memory");

@@ -26,6 +26,13 @@ void blame_registration(const TextCase& text, TextRow& row, const std::string& p
     blame(row, Cause::rdma_plugin_without_gdr);
     return;
   }
+  if (text.amd()) {
+    const CaptureSign* peers = text.first(SignKind::memory_peers);
+    const bool seen = peers != nullptr && peers->value > 0;
+    blame(row, seen ? Cause::rdma_registration_failed : Cause::rdma_peermem_not_loaded);
+    if (peers != nullptr) cite(row, *peers);
+    return;
+  }
   const CaptureSign* module = text.module_loaded("nvidia_peermem");
   if (module == nullptr) module = text.module_loaded("nv_peer_mem");
   if (module != nullptr) {
@@ -43,38 +50,31 @@ void blame_registration(const TextCase& text, TextRow& row, const std::string& p
   blame(row, Cause::rdma_peermem_not_loaded);
   if (!text.any(SignKind::module_absent) && row.verdict.reason.find("lsmod") == std::string::npos)
     row.verdict.reason += "; lsmod would tell whether the module is missing or unseen";
-  for (const CaptureSign* absent : text.all(SignKind::module_absent)) {
-    if (absent->word == "nvidia_peermem") cite(row, *absent);
-  }
+  for (const CaptureSign* absent : text.module_absent("nvidia_peermem")) cite(row, *absent);
 }
 
-int nearness(const std::string& word) {
-  if (word == "PIX") return 0;
-  if (word == "PXB") return 1;
-  if (word == "PHB") return 2;
-  if (word == "NODE") return 3;
-  return word == "SYS" ? 4 : -1;
-}
-
-/// The nearest adapter of a GPU in the matrix.
-const CaptureSign* nearest_adapter(const TextCase& text, const std::string& gpu) {
-  const CaptureSign* best = nullptr;
-  for (const CaptureSign* sign : text.all(SignKind::level)) {
-    if (sign->source != gpu || sign->target.rfind("GPU", 0) == 0 || nearness(sign->word) < 0)
-      continue;
-    if (best == nullptr || nearness(sign->word) < nearness(best->word)) best = sign;
-  }
-  return best;
+/// The GPU beside the adapter: where traffic goes through another GPU, that one; empty where
+/// nothing says which.
+std::string gpu_beside(const CaptureSign& sign) {
+  if (sign.numbers.empty()) return sign.source;
+  if (sign.numbers.front() < 0) return {};
+  return "GPU" + std::to_string(static_cast<std::uint64_t>(sign.numbers.front()));
 }
 
 struct NetContext {
-  std::set<std::string> direct_gpus;   ///< host and GPU with a line in use that carries GPU memory
   std::set<std::string> allowed_gpus;  ///< a distance within the limit
   bool any_use = false;
-  bool any_direct = false;
-  std::map<std::string, const CaptureSign*> nearest;
-  std::map<std::string, const CaptureSign*> refused_distance;  ///< by GPU; "" for any
+  std::map<std::string, const CaptureSign*> refused_distance;  ///< by node and GPU, or node
 };
+
+const CaptureSign* refused_distance_of(const NetContext& context, const CaptureSign& sign) {
+  for (const std::string& key :
+       {sign.host + '|' + sign.source, '|' + sign.source, sign.host + '|', std::string("|")}) {
+    const auto found = context.refused_distance.find(key);
+    if (found != context.refused_distance.end()) return found->second;
+  }
+  return nullptr;
+}
 
 TextRow& net_row(TextCase& text, const CaptureSign& sign, Verdict verdict, std::string reason) {
   const std::string adapter = text.name_of_adapter(sign.target);
@@ -97,11 +97,10 @@ std::string net_name(const CaptureSign& sign) {
   return sign.word + (sign.target.empty() ? "" : ", " + sign.target);
 }
 
-void judge_direct_use(TextCase& text, NetContext& context, const CaptureSign& sign) {
-  const CaptureSign* level = text.level_of(sign.source, sign.target);
-  auto [found, fresh] = context.nearest.emplace(sign.source, nullptr);
-  if (fresh) found->second = nearest_adapter(text, sign.source);
-  const CaptureSign* nearer = found->second;
+void judge_direct_use(TextCase& text, const CaptureSign& sign) {
+  const std::string beside = gpu_beside(sign);
+  const CaptureSign* level = text.level_of(beside, sign.target);
+  const CaptureSign* nearer = text.nearest_adapter(beside);
   if (level != nullptr && nearer != nullptr && !text.coherent() && nearness(nearer->word) <= 1 &&
       nearness(level->word) > 1) {
     TextRow& row = net_row(text, sign, Verdict::degraded,
@@ -116,6 +115,9 @@ void judge_direct_use(TextCase& text, NetContext& context, const CaptureSign& si
   }
   TextRow& row = net_row(text, sign, Verdict::direct,
                          "GPU memory is handed to the adapter (" + net_name(sign) + ", GDRDMA)");
+  if (!sign.numbers.empty())
+    row.verdict.reason += ", by way of " + (beside.empty() ? std::string("another GPU") : beside) +
+                          ", which is beside it (PXN)";
   row.use = true;
   if (level == nullptr || level->word != "SYS" || text.coherent()) return;
   blame(row, Cause::machine_cross_socket);  // no adapter is nearer: worth knowing
@@ -138,16 +140,14 @@ void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSi
   }
   blame(row, Cause::rdma_host_buffers);
   bool told = false;
-  if (const CaptureSign* off = text.first(SignKind::gdr_off_adapter)) {
+  if (const CaptureSign* off = text.adapter_off(sign.host)) {
     blame_registration(text, row, off->word);
     cite(row, *off);
     told = true;
   }
-  auto distance = context.refused_distance.find(sign.source);
-  if (distance == context.refused_distance.end()) distance = context.refused_distance.find("");
-  if (distance != context.refused_distance.end()) {
+  if (const CaptureSign* distance = refused_distance_of(context, sign)) {
     blame(row, Cause::rdma_distance_over_limit);
-    cite(row, *distance->second);
+    cite(row, *distance);
     told = true;
   }
   if (const CaptureSign* off = text.first(SignKind::gdr_off_topology)) {
@@ -161,7 +161,7 @@ void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSi
     cite(row, *refused);
     return;
   }
-  const CaptureSign* level = text.level_of(sign.source, sign.target);
+  const CaptureSign* level = text.level_of(gpu_beside(sign), sign.target);
   if (level == nullptr || nearness(level->word) < 3 || text.coherent()) return;
   blame(row, Cause::rdma_distance_over_limit);
   if (level->word == "SYS") blame(row, Cause::machine_cross_socket);
@@ -170,7 +170,7 @@ void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSi
 
 void judge_use(TextCase& text, NetContext& context) {
   for (const CaptureSign* sign : text.all(SignKind::gdr_off_distance))
-    context.refused_distance.emplace(sign->source, sign);
+    context.refused_distance.emplace(sign->host + '|' + sign->source, sign);
   for (const CaptureSign* sign : text.all(SignKind::net_use)) {
     context.any_use = true;
     if (sign->other == "cut") {
@@ -180,9 +180,7 @@ void judge_use(TextCase& text, NetContext& context) {
       continue;
     }
     if (sign->value > 0) {
-      context.any_direct = true;
-      context.direct_gpus.insert(sign->host + "|" + sign->source);
-      judge_direct_use(text, context, *sign);
+      judge_direct_use(text, *sign);
     } else {
       judge_staged_use(text, context, *sign);
     }
@@ -262,9 +260,11 @@ void judge_timeouts(TextCase& text) {
 void judge_library_refusals(TextCase& text, const NetContext& context) {
   if (context.any_use) return;
   for (const CaptureSign* sign : text.all(SignKind::gdr_off_adapter)) {
-    TextRow& row = text.add(Member::rdma, Verdict::staged, text.name_of_adapter(sign->target),
+    TextRow& row = text.add(Member::rdma, Verdict::staged,
+                            pair_subject(text, sign->host, text.name_of_adapter(sign->target), ""),
                             "both", "the library found no way to give GPU memory to this adapter");
-    row.target = row.verdict.subject;
+    row.target = text.name_of_adapter(sign->target);
+    row.host = sign->host;
     cite(row, *sign);
     blame_registration(text, row, sign->word);
   }
@@ -295,9 +295,17 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
   }
   if (text.any(SignKind::gdr_off_adapter) || text.any(SignKind::gdr_off_plugin)) return;
   for (const CaptureSign* sign : text.all(SignKind::sockets_chosen)) {
-    TextRow& row =
-        text.add(Member::rdma, Verdict::staged, "GPU-NIC", "both",
-                 "the library chose sockets: what leaves the node goes through host memory");
+    // Transports are shown and none leaves the node: whether anything does is not known.
+    const bool stayed = sign->second > 0;
+    TextRow& row = text.add(
+        Member::rdma, stayed ? Verdict::unknown : Verdict::staged, "GPU-NIC", "both",
+        stayed ? "the library chose sockets, and no transport that is shown leaves the node"
+               : "the library chose sockets: what leaves the node goes through host memory");
+    if (stayed) {
+      blame(row, Cause::evidence_text_incomplete);
+      cite(row, *sign);
+      continue;
+    }
     if (sign->value > 0) blame(row, Cause::rdma_no_rdma_device);
     blame(row, Cause::rdma_socket_transport);
     cite(row, *sign);
@@ -305,14 +313,17 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
 }
 
 void judge_registrations(TextCase& text) {
+  std::map<std::string, const CaptureSign*> host_runs;  // by adapter
+  for (const CaptureSign* run : text.all(SignKind::host_memory_run)) {
+    if (run->value > 0) host_runs.emplace(run->target, run);
+  }
   for (const CaptureSign* sign : text.all(SignKind::buffer_registered)) {
     double host = sign->second;
     const CaptureSign* other = nullptr;
-    for (const CaptureSign* run : text.all(SignKind::host_memory_run)) {
-      if (host <= 0 && run->target == sign->target && run->value > 0) {
-        host = run->value;
-        other = run;
-      }
+    const auto run = host_runs.find(sign->target);
+    if (host <= 0 && run != host_runs.end()) {
+      other = run->second;
+      host = other->value;
     }
     const bool slow = sign->value > 0 && host > 0 && sign->value < 0.75 * host;
     TextRow& row =

@@ -10,14 +10,22 @@ namespace {
 /// `gpu:0,gpu:1` for a pair that a command can name.
 std::string pair_of_command(const TextRow& row) {
   const auto number = [](const std::string& name) {
-    return name.rfind("GPU", 0) == 0 && name.size() > 3 ? name.substr(3) : std::string();
+    return text_is_gpu(name) ? name.substr(3) : std::string();
   };
   const std::string a = number(row.source);
   const std::string b = number(row.target);
   return a.empty() || b.empty() ? "" : "gpu:" + a + ",gpu:" + b;
 }
 
-std::string what_decides(const TextRow& row) {
+std::string what_decides(const TextCase& text, const TextRow& row) {
+  if (text.amd() && row.verdict.member == Member::p2p)
+    return "the `via` lines of a run with NCCL_DEBUG=INFO; or a test that writes through the "
+           "peer's "
+           "window and reads at its owner";
+  if (text.amd() && row.verdict.member == Member::rdma)
+    return "the `via NET` lines of a run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET (with "
+           "/GDRDMA or without); or ib_write_bw -d DEVICE --use_rocm=GPU between two nodes, with "
+           "its result";
   switch (row.verdict.member) {
     case Member::p2p: {
       const std::string pair = pair_of_command(row);
@@ -49,8 +57,11 @@ std::string with_ports(const TextCase& text, std::string_view remedy) {
   std::string filled(remedy);
   std::string ports;
   std::size_t count = 0;
+  std::size_t looked_at = 0;
   for (const core::CaptureSign* sign : text.all(core::SignKind::acs_redirect)) {
-    if (sign->source.empty() || ++count > 8) continue;
+    if (count == 8 || ++looked_at > 64) break;
+    if (sign->source.empty()) continue;
+    ++count;
     ports += (ports.empty() ? "" : " ") + sign->source;
   }
   if (ports.empty()) return filled;
@@ -58,6 +69,46 @@ std::string with_ports(const TextCase& text, std::string_view remedy) {
          "; do sudo setpci -s $port ECAP_ACS+6.w=0:2c; done (until reboot; not where virtual "
          "machines "
          "need the isolation)";
+}
+
+/// What the remedies name is NVIDIA's; on AMD's GPUs the same is done otherwise.
+std::string amd_remedy(Cause cause) {
+  switch (cause) {
+    case Cause::rdma_peermem_not_loaded:
+    case Cause::rdma_peermem_load_failed:
+    case Cause::rdma_peermem_unseen_by_library:
+      return "look for amdkfd in /sys/kernel/mm/memory_peers (the peer-memory client of amdgpu, "
+             "with "
+             "MLNX_OFED or DOCA-OFED); or, where the kernel exports GPU memory as dma-buf, run "
+             "with "
+             "NCCL_DMABUF_ENABLE=1";
+    case Cause::rdma_dmabuf_not_supported:
+      return "use a kernel and rdma-core with dma-buf for RDMA, or the peer-memory client of "
+             "amdgpu";
+    case Cause::rdma_registration_failed:
+      return "check the peer-memory client of amdgpu or dma-buf, the size of the GPU's window and "
+             "ulimit -l; the errno says which";
+    case Cause::rdma_host_memory_test:
+      return "measure with GPU memory: ib_write_bw --use_rocm=0";
+    case Cause::machine_nvlink_down:
+      return "rocm-smi --showtopo and the kernel's messages of amdgpu show the links of the pair";
+    default:
+      return {};
+  }
+}
+
+std::string remedy_of(const TextCase& text, Cause cause) {
+  if (cause == Cause::machine_acs_redirect) return with_ports(text, cause_row(cause).remedy);
+  std::string remedy(cause_row(cause).remedy);
+  if (!text.amd()) return remedy;
+  const std::string own = amd_remedy(cause);
+  if (!own.empty()) return own;
+  for (const std::string_view word : {"nvidia", "NVIDIA", "CUDA", "--use_cuda", "GeForce"}) {
+    if (remedy.find(word) != std::string::npos)
+      return "nobounce explain " + std::string(to_string(cause)) +
+             " says what to look for; its commands are those of NVIDIA's GPUs";
+  }
+  return remedy;
 }
 
 }  // namespace
@@ -75,13 +126,12 @@ std::string text_remedy(const TextCase& text, const TextRow& row) {
   for (const Cause cause : causes) {
     if (cause == Cause::evidence_capability_only || cause == Cause::evidence_text_incomplete)
       continue;
-    remedy = cause == Cause::machine_acs_redirect ? with_ports(text, cause_row(cause).remedy)
-                                                  : std::string(cause_row(cause).remedy);
+    remedy = remedy_of(text, cause);
     break;
   }
   if (row.verdict.verdict == Verdict::direct) return {};
   if (!unknown) return remedy;
-  return (remedy.empty() ? "" : remedy + ". ") + "What would decide: " + what_decides(row);
+  return (remedy.empty() ? "" : remedy + ". ") + "What would decide: " + what_decides(text, row);
 }
 
 }  // namespace nobounce::judge

@@ -327,10 +327,10 @@ void judge_check(TextCase& text, const CaptureSign& check,
 void judge_mounts(TextCase& text) {
   const auto& registered = text.all(SignKind::driver_registered);
   if (registered.empty()) return;
-  const auto is_registered = [&](std::string_view name) {
-    return std::any_of(registered.begin(), registered.end(),
-                       [name](const CaptureSign* sign) { return sign->word == name; });
-  };
+  const bool nvme_registered =
+      std::any_of(registered.begin(), registered.end(),
+                  [](const CaptureSign* sign) { return sign->word == "nvme"; });
+  if (nvme_registered) return;
   // Two listings show no fallback: gdscheck must say that the drive has no other route either.
   char compat = '?';
   const CaptureSign* check = text.first(SignKind::storage_check);
@@ -345,7 +345,7 @@ void judge_mounts(TextCase& text) {
   std::size_t written = 0;
   for (const CaptureSign* mount : text.all(SignKind::mount)) {
     const bool nvme = mount->source.rfind("/dev/nvme", 0) == 0;
-    if (!nvme || is_registered("nvme") || ++written > 200) continue;
+    if (!nvme || ++written > 200) continue;
     TextRow& row =
         text.add(Member::storage,
                  compat == '1'   ? Verdict::staged

@@ -377,6 +377,68 @@ std::vector<Variant> variants() {
        "[pid=9 tid=1] INFO  cufio:99 gds path taken with ODIRECT fd\n[pid=9 tid=1] ERROR  "
        "cufio_core:712 nvfs_io_submit failed with -5\n",
        {{M::storage, V::unknown, "process 9", "both", Cause::storage_cufile_refused}}},
+      {"two nodes, of which one cannot",
+       "a:5:6 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n"
+       "b:7:8 [0] NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n"
+       "a:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [receive] via NET/IB/0\n"
+       "b:7:8 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/0\n",
+       {{M::rdma, V::staged, "a:GPU0-NET0", "receive", Cause::rdma_peermem_not_loaded},
+        {M::rdma, V::staged, "b:GPU0-NET0", "send", Cause::rdma_host_buffers}}},
+      {"a pair of one node, refused on another",
+       "a:5:6 [1] NCCL INFO Channel 01/0 : 1[1] -> 0[0] via P2P/CUMEM\n"
+       "b:5:6 [2] NCCL INFO P2P is disabled between NVLINK connected GPUs 1 and 0. \n"
+       "b:5:6 [1] NCCL INFO comm 0x1 rank 1 nranks 2 cudaDev 1\n",
+       {{M::p2p, V::direct, "a:GPU1-GPU0"},
+        {M::p2p, V::impossible, "b:GPU1-GPU0", "", Cause::machine_nvlink_down}}},
+      {"nodes without a name: ranks tell them apart",
+       "NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n"
+       "NCCL INFO Channel 00/0 : 8[0] -> 9[1] via SHM/direct/direct\n",
+       {{M::p2p, V::direct, "rank0-rank1"}, {M::p2p, V::staged, "rank8-rank9"}}},
+      {"communicators without a name: their ranks tell nothing",
+       "NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n"
+       "NCCL INFO Channel 00/0 : 0[4] -> 1[0] via SHM/direct/direct\n",
+       {{M::p2p, V::direct, "GPU0-GPU1"}, {M::p2p, V::staged, "GPU4-GPU0"}}},
+      {"PXN: the adapter is beside the GPU that the traffic goes through",
+       "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\tPIX\tSYS\t0-31\t0\n"
+       "GPU1\tNV18\t X \tSYS\tPIX\t32-63\t1\nNIC0\tPIX\tSYS\t X \tSYS\nNIC1\tSYS\tPIX\tSYS\t X \n\n"
+       "NIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n\n"
+       "n0:5:6 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB "
+       "ib0:192.0.2.1<0>\n"
+       "n0:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+       "n0:5:6 [0] NCCL INFO Channel 01/0 : 0[0] -> 9[1] [send] via NET/IB/1(1)/GDRDMA\n",
+       {{M::rdma, V::direct, "GPU0-NIC1", "send"}}},
+      {"sockets were chosen, and nothing that is shown leaves the node",
+       "h:1:1 [0] NCCL INFO NET/IB : No device found.\nh:1:1 [0] NCCL INFO NET/Socket : Using "
+       "[0]eth0:10.0.0.1<0>\n"
+       "h:1:9 [0] NCCL INFO comm 0x55 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1000 - Init START\n"
+       "h:1:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n",
+       {{M::rdma, V::unknown, "", "", Cause::evidence_text_incomplete}, {M::p2p, V::direct}}},
+      {"the last line of a text may lack its end",
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0",
+       {{M::rdma, V::unknown, "GPU0-NET0", "send", Cause::evidence_text_incomplete}}},
+      {"an adapter's number that a terminal broke",
+       "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/1\n2/GDRDMA\n",
+       {{M::rdma, V::direct, "GPU0-NET12", "send"}}},
+      {"a measurement without an iteration",
+       "$ ib_write_bw -d mlx5_0 --use_cuda=0 -D 10\nallocated 131072 bytes of GPU buffer at 0x7f\n"
+       "                    RDMA_Write BW Test\n Device         : mlx5_0\n"
+       " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+       " 65536      0             0.00            0.00             0.000000\n",
+       {}},
+      {"a check that failed on one node and passed on another",
+       "nodeA\ndir 0->1  writer read-back: 5eed1234 0badf00d\ndir 0->1  owner local read: 00000000 "
+       "00000000\nnodeB\ndir 0->1  writer read-back: 5eed1234 0badf00d\ndir 0->1  owner local "
+       "read: "
+       "5eed1234 0badf00d\n",
+       {{M::p2p, V::broken, "GPU0-GPU1", "", Cause::p2p_wrong_data}}},
+      {"matrices of two machines are no difference",
+       "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1\n     0 900.1  "
+       "12.1\n"
+       "     1  12.1 900.1\nUnidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0     "
+       " 1\n"
+       "     0 900.1  50.1\n     1  50.1 900.1\nUnidirectional P2P=Enabled Bandwidth (P2P Writes) "
+       "Matrix (GB/s)\n   D\\D     0      1\n     0 900.1  50.2\n     1  50.2 900.1\n",
+       {{M::p2p, V::unknown, "GPU0-GPU1", "", Cause::p2p_no_gain}}},
       {"a drive whose driver is not registered, and P2PDMA",
        "$ cat /proc/driver/nvidia-fs/modules\nlustre: 1\n$ mount\n/dev/nvme0n1p1 on /data type "
        "ext4 "
@@ -404,6 +466,38 @@ TEST(CaptureVariants, AreExplained) {
           << said.subject << ' ' << said.direction << ' ' << to_string(said.cause) << '\n'
           << core::dump_json(report::explanation_json(got));
     }
+  }
+}
+
+TEST(CaptureVariants, RcclIsToldWhatHelpsOnItsGpus) {
+  const core::Explanation got = explain_texts(
+      {{"text",
+        "n:5:6 [0] NCCL INFO RCCL version : 2.22.3-HEAD:1b2f9a\n"
+        "n:5:6 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n"
+        "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0 comm 0x55aa nRanks "
+        "16\n"}});
+  EXPECT_TRUE(is_said(
+      got, {Member::rdma, Verdict::staged, "GPU0-NET0", "send", Cause::rdma_peermem_not_loaded}));
+  for (const core::ExplainedVerdict& row : got.verdicts) {
+    EXPECT_EQ(row.remedy.find("nvidia"), std::string::npos) << row.remedy;
+    EXPECT_NE(row.remedy.find("amdkfd"), std::string::npos) << row.remedy;
+  }
+}
+
+TEST(CaptureVariants, AFailureAfterASuccessOfTheSampleIsSaid) {
+  const std::string front =
+      "[simpleP2P] - Starting...\nChecking for multiple GPUs...\nCUDA-capable device count: 2\n"
+      "Enabling peer access between GPU0 and GPU1...\nRun kernel on GPU1, taking source data from "
+      "GPU0 and writing to GPU1...\n";
+  const std::string good = front + "Disabling peer access...\nShutting down...\nTest passed\n";
+  const std::string bad =
+      front + "Verification error @ element 1: val = 0.000000, ref = 4.000000\nTest failed!\n";
+  EXPECT_TRUE(is_said(explain_texts({{"a", good}}), {Member::p2p, Verdict::direct, "GPU0-GPU1"}));
+  for (const std::string& text : {good + bad, bad + good}) {
+    const core::Explanation got = explain_texts({{"a", text}});
+    EXPECT_TRUE(is_said(got, {Member::p2p, Verdict::broken, "GPU0-GPU1"}));
+    for (const core::ExplainedVerdict& row : got.verdicts)
+      EXPECT_NE(row.verdict, Verdict::direct) << row.subject;
   }
 }
 
