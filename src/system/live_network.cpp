@@ -1,5 +1,6 @@
 // The network of the kernel: non-blocking TCP sockets, poll, and an eventfd to end a wait.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,7 +11,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,11 +90,39 @@ class LiveNetwork final : public Network {
   Result<SocketAddress> peer_address(SocketHandle socket) override;
   Result<Received> read(SocketHandle socket, std::span<std::byte> target) override;
   Result<std::size_t> write(SocketHandle socket, std::span<const std::byte> source) override;
-  void close(SocketHandle socket) override { ::close(socket.descriptor); }
+  void close(SocketHandle socket) override;
   Result<SocketHandle> make_waker() override;
   void wake(SocketHandle waker) override;
   bool wait(std::span<const Watch> watched, std::uint64_t timeout_ns) override;
+
+ private:
+  /// The addresses of a name, and the first that has not been tried.
+  struct Dial {
+    Addresses addresses;
+    const addrinfo* next = nullptr;
+  };
+  std::mutex mutex_;
+  std::map<int, Dial> dials_;  ///< under way, by descriptor
 };
+
+/// Begins with the next address that can be begun with; invalid, and why, where none is left.
+Descriptor begin_next(const addrinfo*& next, int& code) {
+  while (next != nullptr) {
+    const addrinfo& address = *next;
+    next = address.ai_next;
+    Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                               address.ai_protocol));
+    if (socket.valid()) {
+      prepare_stream(socket.number());
+      if (::connect(socket.number(), address.ai_addr, address.ai_addrlen) == 0 ||
+          errno == EINPROGRESS || errno == EINTR) {
+        return socket;
+      }
+    }
+    code = errno;
+  }
+  return Descriptor();
+}
 
 Result<SocketHandle> LiveNetwork::listen(const SocketAddress& at, int backlog) {
   const std::string attempted = "listen at " + to_string(at);
@@ -115,19 +146,23 @@ Result<SocketHandle> LiveNetwork::connect(const SocketAddress& to) {
   Result<Addresses> addresses = resolve(to, 0, attempted);
   if (!addresses.ok()) return std::move(addresses).error();
   int code = EADDRNOTAVAIL;
-  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
-    Descriptor socket(::socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                               address->ai_protocol));
-    if (socket.valid()) {
-      prepare_stream(socket.number());
-      if (::connect(socket.number(), address->ai_addr, address->ai_addrlen) == 0 ||
-          errno == EINPROGRESS || errno == EINTR) {
-        return SocketHandle{socket.release()};
-      }
-    }
-    code = errno;
+  Dial dial{std::move(*addresses), nullptr};
+  dial.next = dial.addresses.get();
+  Descriptor socket = begin_next(dial.next, code);
+  if (!socket.valid()) return os_error(code, attempted, Cause::remote_unreachable);
+  if (dial.next != nullptr) {
+    const std::lock_guard lock(mutex_);
+    dials_[socket.number()] = std::move(dial);
   }
-  return os_error(code, attempted, Cause::remote_unreachable);
+  return SocketHandle{socket.release()};
+}
+
+void LiveNetwork::close(SocketHandle socket) {
+  {
+    const std::lock_guard lock(mutex_);
+    dials_.erase(socket.descriptor);
+  }
+  ::close(socket.descriptor);
 }
 
 Result<bool> LiveNetwork::connected(SocketHandle socket) {
@@ -136,6 +171,17 @@ Result<bool> LiveNetwork::connected(SocketHandle socket) {
   int code = 0;
   socklen_t length = sizeof(code);
   if (::getsockopt(socket.descriptor, SOL_SOCKET, SO_ERROR, &code, &length) != 0) code = errno;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto dial = dials_.find(socket.descriptor);
+    if (dial != dials_.end() && code != 0) {
+      // The handle stays: the next attempt takes the place of the one that failed.
+      const Descriptor again = begin_next(dial->second.next, code);
+      if (again.valid() && ::dup3(again.number(), socket.descriptor, O_CLOEXEC) >= 0) return false;
+      if (again.valid()) code = errno;
+    }
+    if (dial != dials_.end()) dials_.erase(dial);
+  }
   if (code != 0) return os_error(code, "connect", Cause::remote_unreachable);
   // Connected to itself: both ends of a dial within the range of temporary ports.
   sockaddr_storage own{};

@@ -1,4 +1,4 @@
-# What the system tests are told of a CUDA toolkit, where one is installed.
+# What the system tests are told of a CUDA toolkit, where one is installed, and what they stand between.
 
 find_path(NOBOUNCE_CUDA_INCLUDE cuda.h HINTS /usr/local/cuda/include /opt/cuda/include)
 find_file(NOBOUNCE_CUDA_STUB libcuda.so
@@ -17,4 +17,6 @@ if(TARGET system_tests)
   if(NOBOUNCE_CUDA_STUB)
     target_compile_definitions(system_tests PRIVATE NOBOUNCE_CUDA_STUB="${NOBOUNCE_CUDA_STUB}")
   endif()
+  # names_test.cpp stands between these and the system.
+  target_link_options(system_tests PRIVATE "LINKER:--wrap=getaddrinfo" "LINKER:--wrap=getsockopt")
 endif()
