@@ -38,7 +38,9 @@ struct ListenOptions {
   std::string name = "nobounce";  ///< of this end, as peers show it
   std::uint32_t connections_max = 64;
   std::uint64_t handshake_ns = 10'000'000'000;  ///< who is not done by then is hung up on
-  /// direct_required: a client whose adapters could not reach the memory itself is refused.
+  /// direct_required: a client whose adapters could not reach the memory itself is refused, and so
+  /// is every staged piece of a transfer. Staged reads while no transfer reads the export are let
+  /// through: clients verify by them what arrived.
   Policy policy = Policy::direct_preferred;
   std::vector<std::string> adapters;  ///< by name; empty: chosen by their distance to the memory
 };

@@ -21,14 +21,15 @@ struct Medium;
 
 /// Faults, as probabilities per event (0..1) or switches. Each is something a real machine does.
 struct SoftFaults {
-  double read_error = 0;      ///< a drive read answers EIO
-  double write_error = 0;     ///< a drive write answers EIO
-  double short_read = 0;      ///< pread and cuFileRead return less than asked
-  double dma_fault = 0;       ///< a peer DMA is lost on the bus: cuFile answers an error
-  double cuda_error = 0;      ///< an asynchronous copy fails its stream
-  double cufile_refusal = 0;  ///< cuFileRead/Write refuse a request
-  double pin_failure = 0;     ///< cuFileBufRegister fails
-  double packet_loss = 0;     ///< a packet between adapters never arrives, and is sent again
+  double read_error = 0;             ///< a drive read answers EIO
+  double write_error = 0;            ///< a drive write answers EIO
+  double short_read = 0;             ///< pread and cuFileRead return less than asked
+  double dma_fault = 0;              ///< a peer DMA is lost on the bus: cuFile answers an error
+  double cuda_error = 0;             ///< an asynchronous copy fails its stream
+  double cufile_refusal = 0;         ///< cuFileRead/Write refuse a request
+  double pin_failure = 0;            ///< cuFileBufRegister fails
+  double packet_loss = 0;            ///< a packet between adapters never arrives, and is sent again
+  bool registrations_stuck = false;  ///< adapters give no registration back
   /// Host memory that adapters may lock in all; 0: as much as there is.
   std::uint64_t memlock_bytes = 0;
   /// The library stages although its configuration forbids it (a lie to catch).

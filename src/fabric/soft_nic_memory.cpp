@@ -114,6 +114,7 @@ int SoftNics::drop_region(NicRegion* region) {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(region);
   if (found == regions_.end()) return EINVAL;
+  if (parts_.faults.registrations_stuck) return EBUSY;
   by_local_key_.erase(region->local_key);
   by_remote_key_.erase(region->remote_key);
   locked_bytes_ -= region->locked_bytes;

@@ -113,15 +113,21 @@ void judge_adapters(SessionState& state, std::uint32_t peer, std::uint32_t gpu, 
   judge::settle(candidate.assessment.findings, std::move(tried));
 }
 
-/// The region that holds a place, so that parts of it are registered once.
-core::RegionView region_of(SessionState& state, const Place& place) {
+/// The region that holds a place, so that parts of it are registered once; `kept`: there is one.
+core::RegionView region_of(SessionState& state, const Place& place, bool& kept) {
   core::RegionView view{place, AllocationKind::host_pageable};
   const auto* gpu = std::get_if<GpuMemory>(&place);
-  if (gpu == nullptr) return view;
   const std::scoped_lock lock(state.regions_mutex);
+  if (gpu == nullptr) {
+    const auto region = host_region_of(state, std::get<HostMemory>(place));
+    if (region.has_value()) view.place = *region;
+    kept = region.has_value();
+    return view;
+  }
   const RegionEntry* region = find_region(state, *gpu);
   view.kind = region == nullptr ? AllocationKind::unknown : region->kind;
   if (region != nullptr) view.place = region->memory;
+  kept = region != nullptr;
   return view;
 }
 
@@ -151,7 +157,8 @@ std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& 
                                        const Place& target) {
   PeerConnection* const peer = state.remotes->find(remote.peer);
   DeviceRef near{DeviceRef::Kind::host, 0};
-  const core::RegionView view = region_of(state, local);
+  bool kept = false;
+  const core::RegionView view = region_of(state, local, kept);
   if (const auto* gpu = std::get_if<GpuMemory>(&local)) {
     near = {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
   }
@@ -161,7 +168,7 @@ std::vector<Candidate> rdma_candidates(SessionState& state, const RemoteMemory& 
     direct.assessment.findings = std::move(unmet);
     return {direct};
   }
-  state.providers.rdma->prepare(remote.peer, view);
+  state.providers.rdma->prepare(remote.peer, view, kept);
   direct = assessed(state, ProviderKind::rdma, Carriage::direct, source, target);
   add_what_ended(state, *peer, remote.peer, direct);
   if (const auto* gpu = std::get_if<GpuMemory>(&local)) {

@@ -69,9 +69,10 @@ Status PeerConnection::connect(const system::SocketAddress& to) {
   Result<system::SocketHandle> waker = network_->make_waker();
   if (!waker.ok()) return waker.error();
   waker_ = *waker;
+  // A name is looked up first, which counts too.
+  const std::uint64_t deadline_ns = session_.host.clock().now_ns() + options_.deadline_ns;
   Result<system::SocketHandle> socket = network_->connect(to);
   if (!socket.ok()) return socket.error();
-  const std::uint64_t deadline_ns = session_.host.clock().now_ns() + options_.deadline_ns;
   wire::LinkOptions link{
       .role = wire::Role::client, .name = options_.name, .deadline_ns = deadline_ns};
   session_.host.entropy().fill(link.nonce);
@@ -144,7 +145,8 @@ void PeerConnection::handle(wire::Link::Incoming message) {
   if (std::holds_alternative<wire::StageData>(message.message) ||
       std::holds_alternative<wire::StageDone>(message.message) ||
       std::holds_alternative<wire::StageFailed>(message.message)) {
-    session_.providers.relay->take(number_, std::move(message));
+    const Status taken = session_.providers.relay->take(number_, std::move(message));
+    if (!taken.ok()) link_->refuse(taken.error(), session_.host.clock().now_ns());
     return;
   }
   {
@@ -288,7 +290,10 @@ void PeerConnection::close_export(std::uint64_t key) {
     attached = found->second.attached;
     exports_.erase(found);
   }
+  session_.remotes->forget(number_, key);
   if (attached) session_.providers.rdma->forget_import(number_, key);
+  (void)link_->send(wire::Close{key});  // whose link has ended has closed everything
+  wake();
 }
 
 std::string PeerConnection::export_name(std::uint64_t key) const {

@@ -1,4 +1,6 @@
 // Regions: GPU and host memory that a session may transfer.
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,6 +31,16 @@ RegionEntry* find_region(SessionState& state, const GpuMemory& memory) {
       memory.length_bytes > entry.memory.length_bytes - inside)
     return nullptr;
   return entry.memory.gpu == memory.gpu ? &entry : nullptr;
+}
+
+std::optional<HostMemory> host_region_of(const SessionState& state, const HostMemory& memory) {
+  for (const HostMemory& region : state.host_places) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(region.address);
+    const auto inside = reinterpret_cast<std::uintptr_t>(memory.address) - begin;
+    if (inside <= region.length_bytes && memory.length_bytes <= region.length_bytes - inside)
+      return region;
+  }
+  return std::nullopt;
 }
 
 Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu, std::uint64_t length_bytes) {
@@ -89,6 +101,10 @@ RegionState::RegionState(SessionState& owner, Place covered, AllocationKind memo
     // The peer provider only remembers the kind: access is asked for when a pair is first used.
     if (session.providers.peer != nullptr) (void)session.providers.peer->attach({place, kind});
   }
+  if (const auto* host = std::get_if<HostMemory>(&place)) {
+    const std::scoped_lock lock(session.regions_mutex);
+    session.host_places.push_back(*host);
+  }
 }
 
 RegionState::~RegionState() {
@@ -106,6 +122,14 @@ RegionState::~RegionState() {
     if (attached) session.providers.storage->detach(core::RegionView{place, kind});
     if (session.providers.peer != nullptr) session.providers.peer->detach({place, kind});
     session.providers.nvme->detach({place, kind});
+  }
+  if (const auto* host = std::get_if<HostMemory>(&place)) {
+    const std::scoped_lock lock(session.regions_mutex);
+    const auto found = std::find_if(
+        session.host_places.begin(), session.host_places.end(), [&](const HostMemory& one) {
+          return one.address == host->address && one.length_bytes == host->length_bytes;
+        });
+    if (found != session.host_places.end()) session.host_places.erase(found);
   }
   // Adapters know memory of both kinds.
   if (session.providers.rdma != nullptr) session.providers.rdma->detach({place, kind});

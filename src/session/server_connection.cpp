@@ -58,7 +58,8 @@ ServerConnection::~ServerConnection() {
 }
 
 bool ServerConnection::greeting() const {
-  return !welcomed_ && link_.state() == wire::LinkState::greeting;
+  const wire::LinkState state = link_.state();
+  return state == wire::LinkState::closing || (!welcomed_ && state == wire::LinkState::greeting);
 }
 
 ServerEvent ServerConnection::event(ServerEvent::Kind kind) const {
@@ -87,6 +88,7 @@ bool ServerConnection::step(bool full) {
     handle(std::move(*message));
   }
   copying_ = relay_.step();
+  forget_closed();
   const wire::LinkState state = link_.state();
   if (state == wire::LinkState::closing || state == wire::LinkState::ended) lose();
   over_ = state == wire::LinkState::ended && !copying_;
@@ -105,6 +107,8 @@ void ServerConnection::handle(wire::Link::Incoming message) {
     attach(*lanes);
   } else if (const auto* begun = std::get_if<wire::Begin>(&message.message)) {
     begin(*begun);
+  } else if (const auto* closed = std::get_if<wire::Close>(&message.message)) {
+    close(*closed);
   } else if (const auto* ended = std::get_if<wire::Report>(&message.message)) {
     report(*ended);
   } else {
@@ -124,7 +128,7 @@ void ServerConnection::refuse_request(std::uint32_t request, const Error& error,
 
 ExportEntry* ServerConnection::export_of(std::uint64_t key) {
   const auto granted = granted_.find(key);
-  if (granted == granted_.end()) return nullptr;
+  if (granted == granted_.end() || granted->second.closed) return nullptr;
   const auto found = share_.exports.find(granted->second.number);
   return found == share_.exports.end() || found->second.withdrawn ? nullptr : &found->second;
 }
@@ -164,7 +168,8 @@ void ServerConnection::open(const wire::Open& wanted) {
   while (key == 0 || granted_.contains(key))
     share_.session.host.entropy().fill(std::as_writable_bytes(std::span(&key, 1)));
   const bool write = wanted.access == wire::Access::write;
-  granted_[key] = {entry.number, write ? RemoteAccess::write : RemoteAccess::read, false};
+  granted_[key].number = entry.number;
+  granted_[key].access = write ? RemoteAccess::write : RemoteAccess::read;
   (void)link_.send(wire::Opened{.request = wanted.request,
                                 .key = key,
                                 .length_bytes = length_bytes(entry.place),
@@ -195,7 +200,8 @@ void ServerConnection::attach(const wire::Attach& lanes) {
   if (entry == nullptr) {
     return refuse_request(
         lanes.request,
-        refused(granted == granted_.end() ? Cause::remote_name_unknown : Cause::remote_revoked,
+        refused(granted == granted_.end() || granted->second.closed ? Cause::remote_name_unknown
+                                                                    : Cause::remote_revoked,
                 "join adapters", "this connection has no export with that key"),
         "");
   }
@@ -257,7 +263,7 @@ Result<Place> ServerConnection::resolve(std::uint64_t key, std::uint64_t offset_
     return *told.error;
   };
   const auto granted = granted_.find(key);
-  if (granted == granted_.end()) {
+  if (granted == granted_.end() || granted->second.closed) {
     return fail(Cause::remote_name_unknown, "this connection has no export with that key", "");
   }
   const ExportEntry* const entry = export_of(key);
@@ -271,8 +277,9 @@ Result<Place> ServerConnection::resolve(std::uint64_t key, std::uint64_t offset_
   }
   if (write && granted->second.access != RemoteAccess::write)
     return fail(Cause::remote_access_denied, "it was opened for reading", entry->name);
-  // Reads that belong to no transfer verify one.
-  if (share_.options.policy == Policy::direct_required && (write || stages(key))) {
+  // Whatever a transfer was expected to be: what it reads by pieces is staged. Reads while none is
+  // under way verify one.
+  if (share_.options.policy == Policy::direct_required && (write || is_read(key))) {
     const Cause why = granted->second.not_direct;
     return fail(Cause::remote_refused_by_peer,
                 "this end admits direct transfers only" +
@@ -282,10 +289,10 @@ Result<Place> ServerConnection::resolve(std::uint64_t key, std::uint64_t offset_
   return part_of(entry->place, offset_bytes, length);
 }
 
-bool ServerConnection::stages(std::uint64_t key) const {
+bool ServerConnection::is_read(std::uint64_t key) const {
   return std::any_of(under_way_.begin(), under_way_.end(), [&](const auto& transfer) {
     const wire::Begin& begun = transfer.second;
-    return begun.key == key && begun.expected == Carriage::staged;
+    return begun.key == key && begun.direction == wire::Direction::read;
   });
 }
 
@@ -352,9 +359,23 @@ void ServerConnection::report(const wire::Report& said) {
   receipt.software_machine = share_.session.host.kind() == HostKind::soft;
   for (const Cause cause : said.causes) receipt.add_cause(cause);
   under_way_.erase(said.transfer);
-  if (said.direction == wire::Direction::write) make_visible(said.key);
   std::optional<Error> error;
-  if (said.state != TransferState::done) {
+  if (said.direction == wire::Direction::write) {
+    if (const Status seen = make_visible(said.key); !seen.ok()) {
+      error = seen.error();
+      receipt.add_cause(error->cause);
+    }
+  }
+  const std::uint64_t not_direct =
+      said.bytes[Carriage::staged] + said.bytes[Carriage::unattributed];
+  if (share_.options.policy == Policy::direct_required && not_direct > 0) {
+    error = refused(Cause::policy_direct_required,
+                    "serve a transfer of " + std::to_string(said.requested_bytes) + " bytes",
+                    "this end admits direct transfers only, and the peer says that " +
+                        std::to_string(not_direct) + " bytes were not");
+    receipt.add_cause(Cause::policy_direct_required);
+  }
+  if (said.state != TransferState::done && !error.has_value()) {
     error = refused(said.causes.empty() ? Cause::none : said.causes.front(),
                     "serve a transfer of " + std::to_string(said.requested_bytes) + " bytes",
                     std::to_string(said.bytes.total()) + " bytes arrived, the peer says");
@@ -363,15 +384,47 @@ void ServerConnection::report(const wire::Report& said) {
 }
 
 /// What adapters wrote is seen by the GPU's own work before anybody is told of it.
-void ServerConnection::make_visible(std::uint64_t key) {
+Status ServerConnection::make_visible(std::uint64_t key) {
   const ExportEntry* const entry = export_of(key);
-  if (entry != nullptr && granted_.at(key).registered)
-    share_.session.providers.rdma->make_visible(entry->place);
+  if (entry == nullptr || !granted_.at(key).registered) return {};
+  return share_.session.providers.rdma->make_visible(entry->place);
+}
+
+void ServerConnection::withdraw_keys(std::uint64_t key, Granted& granted) {
+  if (!granted.registered || !lanes_open_) return;
+  const Status revoked = share_.session.providers.rdma->revoke(number_, key);
+  if (!revoked.ok()) granted.stuck = revoked.error();
+  granted.registered = false;
+}
+
+void ServerConnection::close(const wire::Close& closed) {
+  const auto granted = granted_.find(closed.key);
+  if (granted == granted_.end() || granted->second.closed) return;
+  withdraw_keys(closed.key, granted->second);
+  granted->second.closed = true;
+  forget_closed();
+}
+
+/// A grant stays while copies touch its memory: withdrawing the export waits for them.
+void ServerConnection::forget_closed() {
+  for (auto granted = granted_.begin(); granted != granted_.end();) {
+    if (!granted->second.closed || relay_.refuse_waiting(granted->first)) {
+      ++granted;
+      continue;
+    }
+    if (granted->second.stuck.has_value() && !lost_) {
+      ServerEvent told = event(ServerEvent::Kind::refused);
+      told.error = granted->second.stuck;
+      share_.tell(std::move(told));
+    }
+    granted = granted_.erase(granted);
+  }
 }
 
 void ServerConnection::lose() {
   if (lost_) return;
   lost_ = true;
+  relay_.drop_waiting();
   const std::optional<Error> why = link_.error();
   if (lanes_open_) {
     share_.session.providers.rdma->close_connection(number_);
@@ -384,7 +437,7 @@ void ServerConnection::lose() {
     const bool write = begun.direction == wire::Direction::write;
     if (write) {
       receipt.add_cause(Cause::remote_partial_arrival);
-      make_visible(begun.key);
+      (void)make_visible(begun.key);  // it is told as lost anyway
     }
     tell_end(ServerEvent::Kind::lost, receipt, begun.key, begun.direction,
              refused(Cause::remote_peer_lost,
@@ -407,10 +460,7 @@ bool ServerConnection::revoke(std::uint32_t export_number) {
       continue;
     }
     const std::uint64_t key = granted->first;
-    if (granted->second.registered && lanes_open_) {
-      share_.session.providers.rdma->revoke(number_, key);
-      granted->second.registered = false;
-    }
+    withdraw_keys(key, granted->second);
     if (relay_.refuse_waiting(key)) {
       ++granted;
       quiet = false;
@@ -420,6 +470,7 @@ bool ServerConnection::revoke(std::uint32_t export_number) {
       (void)link_.send(wire::Revoked{key});
       ServerEvent told = event(ServerEvent::Kind::revoked);
       told.name = share_.exports.at(export_number).name;
+      told.error = granted->second.stuck;
       share_.tell(std::move(told));
     }
     // Its key stays, so that later requests are told that it was withdrawn.

@@ -53,6 +53,7 @@ class ServerConnection {
   /// Nobody is there any more and nothing of this process is touched: it can go.
   [[nodiscard]] bool over() const { return over_; }
   [[nodiscard]] bool standing() const { return welcomed_ && !lost_; }
+  /// In the handshake, or refused and not gone yet.
   [[nodiscard]] bool greeting() const;
   [[nodiscard]] bool copying() const { return copying_; }
   [[nodiscard]] system::Network::Watch watch() const { return link_.watch(); }
@@ -67,6 +68,8 @@ class ServerConnection {
     RemoteAccess access = RemoteAccess::read;
     bool registered = false;         ///< with adapters
     Cause not_direct = Cause::none;  ///< why adapters could not be joined for it
+    bool closed = false;             ///< by the peer; copies may still be at it
+    std::optional<Error> stuck;      ///< its registration was not given back
   };
 
   void handle(wire::Link::Incoming message);
@@ -76,13 +79,17 @@ class ServerConnection {
   [[nodiscard]] Result<wire::Attached> join(const wire::Attach& attach, Granted& granted);
   void begin(const wire::Begin& begin);
   void report(const wire::Report& report);
-  void make_visible(std::uint64_t key);
+  void close(const wire::Close& closed);
+  void forget_closed();
+  /// Its keys are of no use to adapters any more.
+  void withdraw_keys(std::uint64_t key, Granted& granted);
+  [[nodiscard]] Status make_visible(std::uint64_t key);
   void lose();
   void refuse_request(std::uint32_t request, const Error& error, const std::string& name);
   [[nodiscard]] Result<Place> resolve(std::uint64_t key, std::uint64_t offset_bytes,
                                       std::uint64_t length_bytes, wire::Direction direction);
-  /// Whether a transfer that was announced stages what has that key.
-  [[nodiscard]] bool stages(std::uint64_t key) const;
+  /// Whether a transfer that was announced, and not reported yet, reads what has that key.
+  [[nodiscard]] bool is_read(std::uint64_t key) const;
   [[nodiscard]] ExportEntry* export_of(std::uint64_t key);
   [[nodiscard]] ServerEvent event(ServerEvent::Kind kind) const;
   [[nodiscard]] Receipt receipt_of(const wire::Begin& begin) const;

@@ -13,7 +13,8 @@ namespace nobounce::session {
 namespace {
 
 constexpr int backlog = 128;
-constexpr std::size_t greeting_max = 128;  // in the handshake at a time; the oldest makes room
+// In the handshake, or on their way out, at a time; the oldest makes room.
+constexpr std::size_t greeting_max = 128;
 constexpr std::size_t accepted_at_once = 64;
 constexpr std::size_t events_max = 8192;
 constexpr std::uint64_t idle_wait_ns = 250'000'000;
@@ -134,12 +135,18 @@ Result<std::uint32_t> ServerState::add_export(const Place& place, AllocationKind
     return wrong("a name has 1 to " + std::to_string(wire::name_length_max) +
                  " printable characters and no /");
   }
+  const auto* gpu = std::get_if<GpuMemory>(&place);
+  provider::RdmaProvider* const rdma = session_.providers.rdma.get();
+  if (gpu != nullptr && rdma != nullptr) {
+    // Not when a client asks: the worker that serves all of them would wait for it.
+    rdma->rehearse({.near = {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)},
+                    .adapters = options_.adapters});
+  }
   const std::scoped_lock lock(mutex_);
   for (const auto& [number, entry] : exports_) {
     if (entry.name == name && !entry.withdrawn) return wrong("that name is served already");
   }
   const std::uint32_t number = next_export_++;
-  const auto* gpu = std::get_if<GpuMemory>(&place);
   exports_[number] =
       ExportEntry{.number = number,
                   .name = std::string(name),

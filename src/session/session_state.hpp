@@ -88,6 +88,7 @@ struct SessionState {
   std::mutex regions_mutex;
   std::map<std::uint64_t, RegionEntry> gpu_regions;           ///< by device address
   std::map<std::uint64_t, system::HostBuffer> host_regions;   ///< allocated ones, by address
+  std::vector<HostMemory> host_places;                        ///< of all regions of host memory
   std::map<std::uint32_t, provider::OwnedDriveFacts> drives;  ///< taken ones, by machine drive
   std::vector<ServerState*> servers;                          ///< under regions_mutex
   std::mutex attach_mutex;
@@ -124,6 +125,10 @@ void close_session(SessionState& state);
 
 /// The region that holds all of `memory`, or null. Under regions_mutex.
 [[nodiscard]] RegionEntry* find_region(SessionState& state, const GpuMemory& memory);
+
+/// The same for host memory.
+[[nodiscard]] std::optional<HostMemory> host_region_of(const SessionState& state,
+                                                       const HostMemory& memory);
 
 /// Allocates GPU memory as cuMemAlloc does, in whole 2 MiB so that its start is aligned for direct
 /// storage.

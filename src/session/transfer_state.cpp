@@ -220,6 +220,9 @@ void TransferState_::note_failure(const Pending& pending, const core::Completion
     if (const auto pair = pair_of(session, source, target)) {
       receipt_.add_cause(
           disbelieve(session, *pair, *completion.error, "an earlier transfer of this session"));
+    } else {
+      const Cause why = completion.error->cause;
+      receipt_.add_cause(why == Cause::none ? Cause::rdma_completion_error : why);
     }
     Segment again = pending.segment;
     again.provider = ProviderKind::staged;

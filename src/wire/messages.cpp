@@ -228,7 +228,7 @@ void fields(Bytes& bytes, Value& value) {
   } else if constexpr (is<StageRead, Value> || is<StageWrite, Value> || is<StageData, Value> ||
                        is<StageDone, Value> || is<StageFailed, Value>) {
     stage_fields(bytes, value);
-  } else if constexpr (is<Revoked, Value>) {
+  } else if constexpr (is<Revoked, Value> || is<Close, Value>) {
     field(bytes, value.key);
   } else if constexpr (!is<Bye, Value>) {
     export_fields(bytes, value);

@@ -142,6 +142,12 @@ struct Report {
   bool operator==(const Report&) const = default;
 };
 
+/// The active end needs an export no more: its key names nothing from now on.
+struct Close {
+  std::uint64_t key = 0;
+  bool operator==(const Close&) const = default;
+};
+
 /// Staged pieces. Payload stands behind the message in the frame, for StageWrite and StageData.
 struct StageRead {
   std::uint64_t piece = 0;
@@ -184,7 +190,7 @@ struct Bye {
 
 using Message = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Open, Opened, Attach,
                              Attached, Begin, Report, StageRead, StageWrite, StageData, StageDone,
-                             StageFailed, Revoked, Bye, List, Listed>;
+                             StageFailed, Revoked, Bye, List, Listed, Close>;
 
 /// The number that names a message's type in a frame: its place in the list, from 1.
 [[nodiscard]] std::uint8_t type_of(const Message& message);

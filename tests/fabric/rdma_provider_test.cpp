@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <nobounce/software_machine.hpp>
 #include "rdma_rig.hpp"
+#include "support/around_host.hpp"
 #include "system/faulty_host.hpp"
 
 namespace nobounce::fabric {
@@ -257,6 +259,25 @@ TEST(RdmaProvider, ProbesAPairOnce) {
   EXPECT_EQ(flows(), once);
 }
 
+TEST(RdmaProvider, WhatWasRehearsedIsNotProbedWhenAPeerAsks) {
+  RdmaRig rig;
+  const GpuMemory memory = rig.allocate(1, length);
+  const auto nics_moved = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& [flow, moved] : rig.host->ledger().flows()) {
+      if (flow.initiator.kind == Initiator::Kind::nic) bytes += moved;
+    }
+    return bytes;
+  };
+  rig.far->rehearse({.near = rig.gpu(1)});
+  const std::uint64_t once = nics_moved();
+  EXPECT_GT(once, 0u);
+  ASSERT_TRUE(rig.join().ok());
+  (void)rig.offer(memory, RdmaAccess::read, 1);
+  EXPECT_EQ(rig.last_offer.keys.size(), 2u);
+  EXPECT_EQ(nics_moved(), once);
+}
+
 TEST(RdmaProvider, OtherMemoryBehindAnAddressIsRegisteredAnew) {
   RdmaRig rig;
   GpuMemory source = rig.allocate(0, length);
@@ -274,6 +295,151 @@ TEST(RdmaProvider, OtherMemoryBehindAnAddressIsRegisteredAnew) {
   const core::Completion done = rig.move(source, remote);
   ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
   EXPECT_EQ(rig.inspect(target), pattern(length, 6));
+}
+
+TEST(RdmaProvider, HostMemoryThatMayGoIsRegisteredForEachTransferAlone) {
+  SoftOptions options{.deterministic = true};
+  options.faults.memlock_bytes = 3 * length;  // two lanes: one such memory at a time
+  RdmaRig rig(two_adapters(), options);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  for (const unsigned round : {1u, 2u, 3u}) {
+    const HostMemory source = rig.allocate_host(length);
+    rig.plant(source, pattern(length, round));
+    rig.near->prepare(1, rig.view(source, AllocationKind::host_pageable), false);
+    // Twice: the second one needs no preparation.
+    for (int again = 0; again < 2; ++again) {
+      const core::Completion done = rig.move(source, remote);
+      ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+      EXPECT_EQ(done.bytes[Carriage::direct], length);
+      EXPECT_EQ(rig.inspect(target), pattern(length, round));
+    }
+  }
+}
+
+TEST(RdmaProvider, ManyPiecesOfHostMemoryThatMayGoAreNotAllRemembered) {
+  RdmaRig rig;
+  const std::uint64_t piece = 4096;
+  const HostMemory source = rig.allocate_host(300 * piece);
+  const GpuMemory target = rig.allocate(1, piece);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.plant(source, pattern(300 * piece, 5));
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const HostMemory part{source.address + i * piece, piece};
+    rig.near->prepare(1, rig.view(part, AllocationKind::host_pageable), false);
+  }
+  const HostMemory first{source.address, piece};
+  const core::Completion done = rig.move(first, remote);
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(rig.inspect(target), rig.inspect(first));
+}
+
+TEST(RdmaProvider, MemoryWithinOtherMemoryDoesNotHideIt) {
+  RdmaRig rig;
+  const GpuMemory source = rig.allocate(0, length);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(part_of(source, length / 4, 4096)));
+  rig.near->prepare(1, rig.view(source));
+  rig.plant(source, pattern(length, 8));
+  const std::uint64_t half = length / 2;
+  const core::Completion done = rig.move(part_of(source, half, half), part_of(remote, half, half));
+  ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
+  EXPECT_EQ(rig.inspect(part_of(target, half, half)), rig.inspect(part_of(source, half, half)));
+}
+
+TEST(RdmaProvider, AKeyThatAnAdapterDoesNotTakeBackOpensNothingAnyMore) {
+  SoftOptions options{.deterministic = true};
+  options.faults.registrations_stuck = true;
+  RdmaRig rig(two_adapters(), options);
+  const GpuMemory source = rig.allocate(0, length);
+  const GpuMemory target = rig.allocate(1, length);
+  ASSERT_TRUE(rig.join().ok());
+  const RemoteMemory remote = rig.offer(target, RdmaAccess::read_write);
+  rig.near->prepare(1, rig.view(source));
+  rig.plant(target, std::vector<std::byte>(length, std::byte{0x44}));
+  const Status revoked = rig.far->revoke(1, 7);
+  ASSERT_FALSE(revoked.ok());
+  EXPECT_EQ(revoked.error().code, EBUSY);
+  EXPECT_TRUE(rig.far->lost(1).has_value());
+  const core::Completion done = rig.move(source, remote);
+  ASSERT_TRUE(done.error.has_value());
+  EXPECT_EQ(done.bytes.total(), 0u);
+  EXPECT_EQ(rig.inspect(target), std::vector<std::byte>(length, std::byte{0x44}));
+  EXPECT_FALSE(
+      rig.far->export_region(1, 9, rig.view(target), RdmaAccess::read, Policy::direct_preferred)
+          .ok())
+      << "nothing is offered on it any more";
+}
+
+/// A GPU that sees what adapters wrote after a flush only, which fails.
+class UnflushedCuda : public support::AroundCuda {
+ public:
+  using AroundCuda::AroundCuda;
+  bool fails = false;
+  int flushed = 0;
+  CUresult device_get_attribute(int* value, int attribute, CUdevice device) override {
+    if (attribute != cuda::attribute_gpu_direct_rdma_writes_ordering)
+      return AroundCuda::device_get_attribute(value, attribute, device);
+    *value = 0;
+    return cuda::success;
+  }
+  CUresult flush_gpu_direct_rdma_writes(int target, int scope) override {
+    ++flushed;
+    return fails ? cuda::error_unknown : AroundCuda::flush_gpu_direct_rdma_writes(target, scope);
+  }
+};
+
+TEST(RdmaProvider, BytesThatTheGpuMayNotSeeAreNotCalledArrived) {
+  const Machine machine = RdmaRig::completed(two_adapters());
+  auto soft = SoftHost::create(machine, {.deterministic = true});
+  ASSERT_TRUE(soft.ok());
+  support::AroundHost around(**soft);
+  UnflushedCuda table(**around.cuda());
+  around.cuda_table = &table;
+  auto contexts = system::CudaContexts::open(around, machine);
+  ASSERT_TRUE(contexts.ok());
+  const auto context = (*contexts)->context(0);
+  const system::ContextGuard guard((*contexts)->table(), *context);
+  cuda::CUdeviceptr pointer = 0;
+  ASSERT_EQ((*contexts)->table().mem_alloc(&pointer, 2u << 20), cuda::success);
+  const GpuMemory target{0, DevicePointer{pointer}, 1u << 20};
+  const GpuMemory served{0, DevicePointer{pointer + (1u << 20)}, 1u << 20};
+  const auto near = provider::make_rdma_provider(around, contexts->get(), machine);
+  const auto far = provider::make_rdma_provider(around, contexts->get(), machine);
+  const provider::RdmaConnectionOptions options{.near = RdmaRig::gpu(0), .silence_ns = 100'000'000};
+  const auto ours = near->open_connection(1, options);
+  const auto theirs = far->open_connection(1, options);
+  ASSERT_TRUE(ours.ok() && theirs.ok());
+  ASSERT_TRUE(far->establish(1, *ours).ok() && near->establish(1, *theirs).ok());
+  const auto offered = far->export_region(1, 1, {served, AllocationKind::device},
+                                          RdmaAccess::read_write, Policy::direct_preferred);
+  ASSERT_TRUE(offered.ok());
+  ASSERT_TRUE(near->import_region(1, *offered).ok());
+  near->prepare(1, {target, AllocationKind::device});
+  for (const bool fails : {false, true}) {
+    table.fails = fails;
+    table.flushed = 0;
+    core::Operation operation;
+    operation.id = 1;
+    operation.segment.source = RemoteMemory{1, 0, 1, 1u << 20};
+    operation.segment.target = target;
+    operation.segment.length_bytes = 1u << 20;
+    near->submit(std::span(&operation, 1));
+    core::Completion completion;
+    ASSERT_TRUE(around.workers().wait([&] { return near->poll(std::span(&completion, 1)) == 1; },
+                                      (*soft)->clock().now_ns() + rdma_patience_ns));
+    EXPECT_EQ(table.flushed, 1);
+    EXPECT_EQ(completion.error.has_value(), fails);
+    EXPECT_EQ(completion.bytes.total(), fails ? 0u : 1u << 20);
+    EXPECT_EQ(far->make_visible(served).ok(), !fails);
+    if (fails && completion.error.has_value()) {
+      EXPECT_EQ(completion.cause, Cause::rdma_completion_error) << to_string(*completion.error);
+    }
+  }
 }
 
 TEST(RdmaProvider, LimitsOfLockedMemoryAreSaid) {
@@ -386,7 +552,7 @@ TEST_F(Ended, WhatIsNotAllowedIsRefusedBeforeAByteMoves) {
 
 TEST_F(Ended, AnExportThatWasRevokedIsOutOfReach) {
   plant(target, std::vector<std::byte>(length, std::byte{0x44}));
-  far->revoke(1, 7);
+  ASSERT_TRUE(far->revoke(1, 7).ok());
   const core::Completion done = move(source, remote);
   ASSERT_TRUE(done.error.has_value());
   EXPECT_EQ(done.error->cause, Cause::rdma_remote_access_error);

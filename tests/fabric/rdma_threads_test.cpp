@@ -43,7 +43,7 @@ TEST(RdmaThreads, SubmitPollOfferAndRevokeAtOnce) {
       const auto offered = rig.far->export_region(
           1, id, rig.view(other), provider::RdmaAccess::read, Policy::direct_preferred);
       EXPECT_TRUE(offered.ok());
-      rig.far->revoke(1, id);
+      EXPECT_TRUE(rig.far->revoke(1, id).ok());
       (void)rig.near->findings(1);
       (void)rig.near->lost(1);
     }

@@ -3,12 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <list>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "session/remotes.hpp"
 #include "support/remote_rig.hpp"
+#include "system/faulty_host.hpp"
+#include "system/workers.hpp"
 
 namespace nobounce {
 namespace {
@@ -257,6 +263,27 @@ TEST(RemoteDirect, OddOffsetsAndMoreThanFourGibibytes) {
   }
 }
 
+TEST(RemoteDirect, HostMemoryOfTheCallerIsLockedForItsTransfersOnly) {
+  const std::uint64_t length = 4u << 20;
+  fabric::SoftOptions options;
+  options.faults.memlock_bytes = 3 * length;
+  RemoteRig rig(machine_with("workstation"), options);
+  const Region served = test::must(rig.serving().allocate(0, length));
+  const Export offered = test::must(rig.server().serve(served, "w"));
+  Peer peer = rig.connect();
+  const RemoteRegion remote = test::must(peer.open("w"));
+  for (unsigned round = 1; round <= 5; ++round) {
+    const std::vector<std::byte> bytes = random_bytes(length, round);
+    rig.soft().plant(served.place(), bytes);
+    std::vector<std::byte> own(length);
+    const Outcome outcome = rig.client().transfer(remote.place(), HostMemory{own.data(), length},
+                                                  {.policy = Policy::direct_required});
+    ASSERT_TRUE(outcome.ok()) << round << ": " << to_string(*outcome.error);
+    EXPECT_EQ(outcome.receipt.bytes[Carriage::direct], length);
+    EXPECT_EQ(own, bytes);
+  }
+}
+
 TEST(RemoteDirect, AWithdrawnExportIsOutOfReachOfTheAdaptersToo) {
   RemoteRig rig(machine_with("workstation"));
   const Region served = test::must(rig.serving().allocate(0, 8192));
@@ -468,6 +495,204 @@ TEST_F(Refusals, AThousandWhoOnlyKnockKeepNobodyOut) {
   EXPECT_EQ(rig.event(ServerEvent::Kind::refused).error->cause, Cause::remote_handshake_invalid);
   for (const system::SocketHandle socket : sockets) network.close(socket);
   expect_served();
+}
+
+TEST_F(Refusals, WhatAClientHasClosedIsOfNoUseAnyMoreAndTakesNoRoom) {
+  HandMadePeer attacker(rig.host(), rig.server().address());
+  const std::uint64_t key = attacker.open("r");
+  EXPECT_EQ(attacker.refusal_of(wire::StageRead{1, key, 0, 16}), Cause::none);
+  ASSERT_TRUE(attacker.link().send(wire::Close{key}).ok());
+  EXPECT_EQ(attacker.refusal_of(wire::StageRead{2, key, 0, 16}), Cause::remote_name_unknown);
+  ASSERT_TRUE(attacker.link().send(wire::Close{key}).ok()) << "closing twice is nothing to do";
+  const auto joined = attacker.ask(wire::Attach{7, key, {{.queue_pair = 1}}});
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_EQ(std::get<wire::Refusal>(joined->message).cause, Cause::remote_name_unknown);
+  Peer peer = rig.connect();
+  for (int i = 0; i < 600; ++i) {  // more than a connection may have open at once
+    const Result<RemoteRegion> opened = peer.open("r");
+    ASSERT_TRUE(opened.ok()) << i << ": " << to_string(opened.error());
+  }
+  const RemoteRegion remote = test::must(peer.open("r"));
+  const Outcome outcome = rig.client().transfer(remote.place(), own.place());
+  ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+  EXPECT_EQ(rig.client().name_of(outcome.receipt.source),
+            "rdma://" + rig.server().address() + "/r");
+  read_export.reset();  // nothing of what was closed is waited for
+  EXPECT_EQ(peer.open("r").error().cause, Cause::remote_name_unknown);
+}
+
+TEST(Remotes, OneNameIsOneNumberHoweverOftenItIsOpened) {
+  session::Remotes remotes;
+  for (std::uint64_t key = 1; key <= 70000; ++key) remotes.name({1, 0, key, 16}, "rdma://a:1/w");
+  remotes.name({2, 0, 5, 16}, "rdma://b:1/w");
+  EXPECT_EQ(remotes.name_of(remotes.device_of({1, 0, 70000, 16})), "rdma://a:1/w");
+  EXPECT_EQ(remotes.name_of(remotes.device_of({2, 0, 5, 16})), "rdma://b:1/w");
+  const DeviceRef told = remotes.device_of({2, 0, 5, 16});
+  remotes.forget(2, 5);
+  EXPECT_EQ(remotes.name_of(told), "rdma://b:1/w") << "receipts keep it";
+  EXPECT_EQ(remotes.name_of(remotes.device_of({2, 0, 5, 16})), "remote");
+  for (int i = 0; i < 70000; ++i)
+    remotes.name({3, 0, static_cast<std::uint64_t>(i), 16}, "rdma://c:1/" + std::to_string(i));
+  EXPECT_EQ(remotes.name_of(remotes.device_of({3, 0, 69999, 16})), "remote") << "not another one";
+  EXPECT_EQ(remotes.name_of(remotes.device_of({1, 0, 1, 16})), "rdma://a:1/w");
+}
+
+TEST(RemoteDirectRequired, NoPieceOfATransferIsStagedWhateverWasExpectedOfIt) {
+  ListenOptions listening = RemoteRig::secret_listening();
+  listening.policy = Policy::direct_required;
+  RemoteRig rig(machine_with("workstation"), {}, listening);
+  const Region served = test::must(rig.serving().allocate(0, 8192));
+  const Export offered = test::must(rig.server().serve(served, "w", RemoteAccess::write));
+  HandMadePeer client(rig.host(), rig.server().address());
+  const std::uint64_t key = client.open("w", wire::Access::write);
+  for (const Carriage expected : {Carriage::direct, Carriage::staged}) {
+    const wire::Begin begin{5, key, wire::Direction::read, 0, 8192, expected, {}};
+    ASSERT_TRUE(client.link().send(begin).ok());
+    EXPECT_EQ(client.refusal_of(wire::StageRead{1, key, 0, 16}), Cause::remote_refused_by_peer);
+    wire::Report report{.transfer = 5,
+                        .key = key,
+                        .direction = wire::Direction::read,
+                        .state = TransferState::done,
+                        .requested_bytes = 8192};
+    report.bytes[Carriage::direct] = 4096;
+    report.bytes[Carriage::staged] = 4096;
+    ASSERT_TRUE(client.link().send(report).ok());
+    const ServerEvent told = rig.event(ServerEvent::Kind::ended);
+    ASSERT_TRUE(told.error.has_value());
+    EXPECT_EQ(told.error->cause, Cause::policy_direct_required);
+    EXPECT_TRUE(test::has_cause(*told.receipt, Cause::policy_direct_required));
+    // To verify what arrived is no transfer.
+    EXPECT_EQ(client.refusal_of(wire::StageRead{2, key, 0, 16}), Cause::none);
+  }
+  EXPECT_EQ(client.refusal_of(wire::StageWrite{3, key, 0, 16}, std::vector<std::byte>(16)),
+            Cause::remote_refused_by_peer);
+}
+
+/// Adapters fail in mid-transfer, and staging takes over: the receipt says why.
+TEST(RemoteDirect, WhatIsStagedInTheEndSaysWhy) {
+  RemoteRig rig(machine_with("workstation"), {.deterministic = true});
+  const std::uint64_t length = 100000;
+  const Region served = test::must(rig.serving().allocate(0, length));
+  const Export offered = test::must(rig.server().serve(served, "w"));
+  const std::vector<std::byte> bytes = random_bytes(length, 41);
+  rig.soft().plant(served.place(), bytes);
+  int substituted = 0;
+  for (std::uint64_t nth = 1; nth < 60; ++nth) {
+    SCOPED_TRACE(nth);
+    const auto faulty = system::FaultyHost::wrap(
+        rig.host(), {.fail_call = nth, .only = "verbs.post_send", .errno_value = EINVAL});
+    Session session = test::must(Session::open(*faulty, test::SoftSession::quiet()));
+    const Region own = test::must(session.allocate(1, length));
+    Peer peer = test::must(session.connect(rig.server().address(), RemoteRig::secret()));
+    const RemoteRegion remote = test::must(peer.open("w"));
+    const Outcome outcome = session.transfer(remote.place(), own.place());
+    ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
+    EXPECT_EQ(rig.soft().look_at(own.place()), bytes);
+    if (outcome.receipt.bytes[Carriage::staged] > 0) {
+      EXPECT_GT(outcome.receipt.cause_count, 0);
+    }
+    if (test::has_cause(outcome.receipt, Cause::rdma_completion_error)) ++substituted;
+    if (faulty->failed_call().empty()) break;
+  }
+  EXPECT_GT(substituted, 0);
+}
+
+/// A server that says that staged pieces arrived, or what they hold, as it likes.
+class LyingServer final : public system::Worker {
+ public:
+  enum class Lie : std::uint8_t {
+    done_for_a_read,
+    done_before_it_was_sent,
+    data_of_another_length
+  };
+
+  LyingServer(system::Host& host, Lie lie, std::uint64_t length_bytes)
+      : host_(host),
+        network_(*test::must(host.network())),
+        lie_(lie),
+        length_bytes_(length_bytes),
+        id_(test::must(host.workers().start(*this, "liar"))) {}
+  LyingServer(const LyingServer&) = delete;
+  LyingServer& operator=(const LyingServer&) = delete;
+  ~LyingServer() override {
+    host_.workers().stop(id_);
+    link_.reset();
+    network_.close(listener_);
+  }
+  [[nodiscard]] std::string address() const {
+    return to_string(test::must(network_.own_address(listener_)));
+  }
+
+  [[nodiscard]] system::Step step() override {
+    const std::uint64_t now_ns = host_.clock().now_ns();
+    if (link_ == nullptr) {
+      const auto socket = network_.accept(listener_);
+      if (socket.ok() && socket->has_value()) {
+        wire::LinkOptions options{
+            .role = wire::Role::server, .name = "liar", .deadline_ns = now_ns + test::patience_ns};
+        host_.entropy().fill(options.nonce);
+        link_ = std::make_unique<wire::Link>(network_, **socket, token_, options);
+      }
+    }
+    if (link_ != nullptr) {
+      (void)link_->pump(now_ns);
+      while (const auto message = link_->take()) answer(message->message);
+    }
+    return system::Step::idle_until(now_ns + 100'000);
+  }
+
+ private:
+  void answer(const wire::Message& message) {
+    if (const auto* open = std::get_if<wire::Open>(&message)) {
+      (void)link_->send(wire::Opened{.request = open->request,
+                                     .key = 7,
+                                     .length_bytes = length_bytes_,
+                                     .access = open->access,
+                                     .place = wire::PlaceKind::gpu,
+                                     .device = "gpu:0"});
+    } else if (std::holds_alternative<wire::Begin>(message) &&
+               lie_ == Lie::done_before_it_was_sent) {
+      for (std::uint64_t piece = 1; piece <= 64; ++piece) (void)link_->send(wire::StageDone{piece});
+    } else if (const auto* read = std::get_if<wire::StageRead>(&message)) {
+      if (lie_ == Lie::done_for_a_read) {
+        (void)link_->send(wire::StageDone{read->piece});
+      } else {
+        (void)link_->send(wire::StageData{read->piece, read->length_bytes - 1},
+                          std::vector<std::byte>(read->length_bytes - 1));
+      }
+    }
+  }
+
+  system::Host& host_;
+  system::Network& network_;
+  const Lie lie_;
+  const std::uint64_t length_bytes_;
+  wire::Token token_ = test::must(wire::Token::from_text(test::shared_secret));
+  system::SocketHandle listener_ = test::must(network_.listen({"127.0.0.1", 0}, 4));
+  std::unique_ptr<wire::Link> link_;
+  system::WorkerId id_;
+};
+
+TEST(RemoteLies, AnswersThatFitNothingThatWasAskedEndTheConnectionAndNoTransferWell) {
+  using Lie = LyingServer::Lie;
+  for (const Lie lie :
+       {Lie::done_for_a_read, Lie::done_before_it_was_sent, Lie::data_of_another_length}) {
+    SCOPED_TRACE(static_cast<int>(lie));
+    const bool writing = lie == Lie::done_before_it_was_sent;
+    const std::uint64_t length = 3000001;
+    RemoteRig rig(without_adapters(), {.deterministic = true});
+    LyingServer liar(rig.host(), lie, length);
+    const Region own = test::must(rig.client().allocate(1, length));
+    Peer peer = test::must(rig.client().connect(liar.address(), RemoteRig::secret()));
+    const RemoteRegion remote = test::must(peer.open("w", RemoteAccess::write));
+    const Place source = writing ? own.place() : remote.place();
+    const Place target = writing ? remote.place() : own.place();
+    const Outcome outcome =
+        rig.client().transfer(source, target, {.deadline_ns = test::patience_ns});
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error->cause, Cause::remote_handshake_invalid) << to_string(*outcome.error);
+    EXPECT_LT(outcome.receipt.bytes.total(), length);
+  }
 }
 
 // --- ends in mid-transfer -----------------------------------------------------------------------

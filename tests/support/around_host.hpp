@@ -31,6 +31,8 @@ class AroundHost : public system::Host {
     return inner_.cufile();
   }
   Result<system::Pci*> pci() override { return inner_.pci(); }
+  Result<system::Verbs*> verbs() override { return inner_.verbs(); }
+  Result<system::Network*> network() override { return inner_.network(); }
   system::Files& files() override { return inner_.files(); }
   system::Storage& storage() override { return inner_.storage(); }
   system::Memory& memory() override {

@@ -14,13 +14,15 @@ std::uint64_t address_of(const Place& place) {
 const Connection::Local* Connection::local_of(const Place& place) const {
   const std::uint64_t begin = address_of(place);
   const std::uint64_t length = length_bytes(place);
-  const auto next = locals.upper_bound(begin);
-  if (next == locals.begin()) return nullptr;
-  const Local& candidate = std::prev(next)->second;
-  if (candidate.region.place.index() != place.index()) return nullptr;
-  const std::uint64_t inside = begin - address_of(candidate.region.place);
-  const std::uint64_t whole = nobounce::length_bytes(candidate.region.place);
-  return inside <= whole && length <= whole - inside ? &candidate : nullptr;
+  // Memory within other memory may be known by itself: the nearest start need not hold all of it.
+  for (auto at = locals.upper_bound(begin); at != locals.begin();) {
+    const Local& candidate = (--at)->second;
+    if (candidate.region.place.index() != place.index()) continue;
+    const std::uint64_t inside = begin - address_of(candidate.region.place);
+    const std::uint64_t whole = nobounce::length_bytes(candidate.region.place);
+    if (inside <= whole && length <= whole - inside) return &candidate;
+  }
+  return nullptr;
 }
 
 }  // namespace nobounce::provider::rdma

@@ -43,6 +43,9 @@ struct Connection {
   struct Local {
     core::RegionView region;
     LaneRegistrations registered;
+    /// Registered for each operation alone: `registered` only says how the last try went.
+    bool for_each = false;
+    bool reachable = false;
   };
   std::map<std::uint64_t, Local> locals;
   std::optional<Error> lost;
@@ -55,7 +58,7 @@ struct Connection {
     for (const Lane& lane : lanes) sum += lane.in_flight;
     return sum;
   }
-  /// The registered memory that holds all of a place, or null.
+  /// The memory that holds all of a place, or null.
   [[nodiscard]] const Local* local_of(const Place& place) const;
 };
 

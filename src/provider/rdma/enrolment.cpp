@@ -24,6 +24,13 @@ std::uint64_t Enroller::buffer_of(const Place& place) {
   return gpu == nullptr || !ready() ? 0 : registrar_->buffer_of(*gpu);
 }
 
+void Enroller::rehearse(std::uint32_t gpu, const std::shared_ptr<const Adapter>& adapter) {
+  if (contexts_ == nullptr || !ready()) return;
+  for (const Method method : {Method::dmabuf, Method::peermem}) {
+    if (!prober_->doubts(gpu, adapter, method).has_value()) return;
+  }
+}
+
 std::shared_ptr<Registration> Enroller::enroll_with(const QueuePair& pair,
                                                     const core::RegionView& region, int access,
                                                     std::vector<Finding>& findings) {

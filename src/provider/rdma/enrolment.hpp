@@ -29,6 +29,8 @@ class Enroller {
   [[nodiscard]] LaneRegistrations enroll(const Connection& connection,
                                          const core::RegionView& region, int access);
   [[nodiscard]] std::uint64_t buffer_of(const Place& place);
+  /// Probes the first way of registering that is good for a pair.
+  void rehearse(std::uint32_t gpu, const std::shared_ptr<const Adapter>& adapter);
 
  private:
   [[nodiscard]] std::shared_ptr<Registration> enroll_with(const QueuePair& pair,

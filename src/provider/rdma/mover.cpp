@@ -38,8 +38,8 @@ Error refused(Cause cause, std::string detail, ErrorOrigin origin = ErrorOrigin:
 
 }  // namespace
 
-std::optional<Error> Mover::why_not(const core::Operation& operation,
-                                    const Connection* connection) const {
+std::optional<Error> Mover::why_not(const core::Operation& operation, const Connection* connection,
+                                    const Connection::Local* own) const {
   const Segment& segment = operation.segment;
   const RemoteMemory* remote = remote_of(segment);
   const Place& local = local_of(segment);
@@ -75,8 +75,12 @@ std::optional<Error> Mover::why_not(const core::Operation& operation,
     return refused(offered.causes.empty() ? Cause::rdma_registration_failed : offered.causes[0],
                    "no adapter reaches the peer's memory", ErrorOrigin::remote);
   }
-  const Connection::Local* memory = connection->local_of(local);
+  const Connection::Local* memory = own != nullptr ? own : connection->local_of(local);
   if (memory == nullptr || !memory->registered.usable()) {
+    if (own != nullptr && !own->registered.findings.empty()) {
+      const Finding& why = own->registered.findings.back();
+      return refused(why.cause, why.observed, ErrorOrigin::verbs);
+    }
     return refused(Cause::rdma_registration_failed,
                    "the local memory is not registered with the adapters of this connection");
   }
@@ -84,8 +88,8 @@ std::optional<Error> Mover::why_not(const core::Operation& operation,
 }
 
 void Mover::add(const core::Operation& operation, const std::shared_ptr<Connection>& connection,
-                Link link) {
-  if (std::optional<Error> error = why_not(operation, connection.get())) {
+                Link link, std::shared_ptr<const Connection::Local> own) {
+  if (std::optional<Error> error = why_not(operation, connection.get(), own.get())) {
     refuse(operation.id, std::move(*error));
     return;
   }
@@ -93,6 +97,7 @@ void Mover::add(const core::Operation& operation, const std::shared_ptr<Connecti
   Job job;
   job.operation = operation;
   job.connection = connection;
+  job.own = std::move(own);
   job.link = link;
   job.writes = std::holds_alternative<RemoteMemory>(operation.segment.target);
   job.remote_offset = remote.address;
@@ -196,7 +201,8 @@ bool Mover::reap(Connection& connection, std::uint64_t now_ns) {
 }
 
 int Mover::post_one(Connection& connection, Job& job, std::size_t lane, std::uint64_t length) {
-  const Connection::Local* memory = connection.local_of(local_of(job.operation.segment));
+  const Connection::Local* memory =
+      job.own != nullptr ? job.own.get() : connection.local_of(local_of(job.operation.segment));
   const auto import = connection.imports.find(job.import);
   if (memory == nullptr || !memory->registered.usable() || import == connection.imports.end()) {
     return EFAULT;
@@ -258,12 +264,17 @@ bool Mover::settle() {
       continue;
     }
     if (!job.writes && job.arrived_bytes > 0 && options_.landed) {
-      options_.landed(local_of(job.operation.segment));
+      const Status seen = options_.landed(local_of(job.operation.segment));
+      if (!seen.ok()) {
+        // What nobody vouches for is not counted.
+        job.arrived_bytes = 0;
+        if (!job.error.has_value()) job.error = seen.error();
+      }
     }
     core::Completion completion{.id = at->first};
     completion.bytes[Carriage::direct] = job.arrived_bytes;
     completion.link = job.arrived_bytes > 0 ? job.link : Link::none;
-    if (!whole) {
+    if (!whole || job.error.has_value()) {
       completion.error = std::move(job.error);
       completion.cause = completion.error.has_value() ? completion.error->cause : Cause::none;
     }

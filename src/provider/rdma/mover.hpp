@@ -18,8 +18,9 @@ namespace nobounce::provider::rdma {
 struct MoverOptions {
   std::uint64_t request_bytes = 1u << 20;
   std::uint32_t requests_per_lane = 16;  ///< in flight
-  /// Told before a transfer completes that adapters have written into that memory.
-  std::function<void(const Place&)> landed;
+  /// Told before a transfer completes that adapters have written into that memory; answers whether
+  /// everybody sees it.
+  std::function<Status(const Place&)> landed;
 };
 
 /// Not thread-safe: the provider's lock guards it.
@@ -28,8 +29,9 @@ class Mover {
   explicit Mover(MoverOptions options = {}) : options_(std::move(options)) {}
 
   /// Takes an operation in. `connection` may be null: it is refused then, as for other reasons.
+  /// `own`: its local memory, where that is registered for it alone.
   void add(const core::Operation& operation, const std::shared_ptr<Connection>& connection,
-           Link link);
+           Link link, std::shared_ptr<const Connection::Local> own = nullptr);
   void refuse(core::OperationId id, Error error);
   void cancel(core::OperationId id);
   void cancel_all();
@@ -51,6 +53,7 @@ class Mover {
   struct Job {
     core::Operation operation;
     std::shared_ptr<Connection> connection;
+    std::shared_ptr<const Connection::Local> own;  ///< goes before the connection does
     Link link = Link::none;
     bool writes = false;  ///< the far memory is the target
     std::uint64_t remote_offset = 0;
@@ -69,7 +72,8 @@ class Mover {
   };
 
   [[nodiscard]] std::optional<Error> why_not(const core::Operation& operation,
-                                             const Connection* connection) const;
+                                             const Connection* connection,
+                                             const Connection::Local* own) const;
   bool reap(Connection& connection, std::uint64_t now_ns);
   void completed(Connection& connection, const system::verbs::ibv_wc& completion);
   bool post(Connection& connection, Job& job, std::uint64_t now_ns);

@@ -37,7 +37,12 @@ struct Prober::Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   ~Bench() {
-    near.reset();  // no DMA after this, so that memory may go
+    // No DMA after this, so that memory may go; a domain goes after what is registered in it.
+    if (near != nullptr) near->destroy();
+    if (far != nullptr) far->destroy();
+    host_region.reset();
+    gpu_region.reset();
+    near.reset();
     far.reset();
     (void)streams.release();
     if (memory.address.value != 0) {

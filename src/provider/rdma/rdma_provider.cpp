@@ -31,6 +31,7 @@ constexpr std::uint64_t look_again_ns = 20'000;
 constexpr std::uint64_t destructor_patience_ns = 5'000'000'000;
 /// How long a failed queue pair may take to flush what was posted.
 constexpr std::uint64_t flush_patience_ns = 1'000'000'000;
+constexpr std::ptrdiff_t tries_max = 128;
 
 DeviceRef gpu_ref(std::uint32_t gpu) {
   return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
@@ -51,7 +52,7 @@ class OneSidedProvider final : public RdmaProvider {
         machine_(machine),
         adapters_(host, machine),
         enroller_(host, contexts, machine, adapters_),
-        mover_({.landed = [this](const Place& memory) { make_visible(memory); }}),
+        mover_({.landed = [this](const Place& memory) { return make_visible(memory); }}),
         watch_(*this) {}
   ~OneSidedProvider() override {
     if (!closed_) (void)close(host_.clock().now_ns() + destructor_patience_ns);
@@ -75,11 +76,12 @@ class OneSidedProvider final : public RdmaProvider {
   [[nodiscard]] Result<RdmaExport> export_region(RdmaPeer peer, std::uint64_t id,
                                                  const core::RegionView& region, RdmaAccess access,
                                                  Policy policy) override;
-  void revoke(RdmaPeer peer, std::uint64_t id) override;
+  [[nodiscard]] Status revoke(RdmaPeer peer, std::uint64_t id) override;
+  void rehearse(const RdmaConnectionOptions& options) override;
   [[nodiscard]] Status import_region(RdmaPeer peer, const RdmaExport& offered) override;
   void forget_import(RdmaPeer peer, std::uint64_t id) override;
-  void prepare(RdmaPeer peer, const core::RegionView& local) override;
-  void make_visible(const Place& memory) override;
+  void prepare(RdmaPeer peer, const core::RegionView& local, bool kept) override;
+  [[nodiscard]] Status make_visible(const Place& memory) override;
   [[nodiscard]] std::vector<Finding> findings(RdmaPeer peer) override;
   [[nodiscard]] std::vector<std::uint32_t> adapters(RdmaPeer peer) override;
 
@@ -95,6 +97,10 @@ class OneSidedProvider final : public RdmaProvider {
   };
 
   [[nodiscard]] ConnectionPointer find(RdmaPeer peer);
+  /// The local memory of an operation, registered for it alone where that is needed.
+  [[nodiscard]] std::shared_ptr<const Connection::Local> enroll_for(
+      const core::Operation& operation);
+  static void forget_tries(Connection& connection);
   [[nodiscard]] system::Step step();
   [[nodiscard]] Status wake_watch();
   bool advance_all(std::uint64_t now_ns);
@@ -243,6 +249,7 @@ Result<RdmaExport> OneSidedProvider::export_region(RdmaPeer peer, std::uint64_t 
   if (offered.keys.empty()) offered.causes = rdma::causes_of(registered.findings);
   const std::lock_guard lock(mutex_);
   if (connection->state != Connection::State::established) return no_connection(attempted);
+  if (connection->lost.has_value()) return *connection->lost;
   for (const Finding& each : registered.findings) connection->findings.push_back(each);
   if (offered.keys.empty() && policy == Policy::direct_required) {
     return Error{
@@ -255,10 +262,40 @@ Result<RdmaExport> OneSidedProvider::export_region(RdmaPeer peer, std::uint64_t 
   return offered;
 }
 
-void OneSidedProvider::revoke(RdmaPeer peer, std::uint64_t id) {
+Status OneSidedProvider::revoke(RdmaPeer peer, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = connections_.find(peer);
-  if (found != connections_.end()) found->second->exports.erase(id);
+  if (found == connections_.end()) return {};
+  Connection& connection = *found->second;
+  const auto offered = connection.exports.find(id);
+  if (offered == connection.exports.end()) return {};
+  std::optional<Error> kept;
+  for (const std::shared_ptr<rdma::Registration>& each : offered->second.by_lane) {
+    const int code = each->release();
+    if (code == verbs::success || kept.has_value()) continue;
+    kept = rdma::call_error(code, "take memory back from a peer", Cause::rdma_completion_error);
+  }
+  if (kept.has_value()) {
+    kept->detail += "; the connection's queue pairs were ended instead";
+    // Its key would go on to open the memory: without queue pairs nobody can use it.
+    for (rdma::Lane& lane : connection.lanes) {
+      lane.pair->fail();
+      lane.pair->destroy();
+    }
+  }
+  connection.exports.erase(offered);  // and what was kept is tried again
+  if (!kept.has_value()) return {};
+  if (!connection.lost.has_value()) connection.lost = *kept;
+  mover_.abandon(connection, *connection.lost);
+  connection.findings.push_back(rdma::finding_of(*kept, "memory that was withdrawn"));
+  return *kept;
+}
+
+void OneSidedProvider::rehearse(const RdmaConnectionOptions& options) {
+  if (options.near.kind != DeviceRef::Kind::gpu) return;  // host memory needs no probe
+  const Result<rdma::ChosenAdapters> chosen = adapters_.choose(options);
+  if (!chosen.ok()) return;
+  for (const auto& adapter : chosen->adapters) enroller_.rehearse(options.near.index, adapter);
 }
 
 Status OneSidedProvider::import_region(RdmaPeer peer, const RdmaExport& offered) {
@@ -288,15 +325,17 @@ void OneSidedProvider::forget_import(RdmaPeer peer, std::uint64_t id) {
   if (found != connections_.end()) found->second->imports.erase(id);
 }
 
-void OneSidedProvider::prepare(RdmaPeer peer, const core::RegionView& local) {
+void OneSidedProvider::prepare(RdmaPeer peer, const core::RegionView& local, bool kept) {
   const ConnectionPointer connection = find(peer);
   if (connection == nullptr || length_bytes(local.place) == 0) return;
   const std::uint64_t buffer = enroller_.buffer_of(local.place);
+  const bool for_each = !kept && buffer == 0;
   {
     const std::lock_guard lock(mutex_);
     const Connection::Local* known = connection->local_of(local.place);
     // Other memory behind the same address is other memory.
-    if (known != nullptr && known->registered.usable() && known->registered.buffer == buffer) {
+    if (known != nullptr && known->reachable && known->for_each == for_each &&
+        known->registered.buffer == buffer) {
       return;
     }
   }
@@ -306,7 +345,44 @@ void OneSidedProvider::prepare(RdmaPeer peer, const core::RegionView& local) {
   const std::lock_guard lock(mutex_);
   if (connection->state != Connection::State::established) return;
   for (const Finding& each : registered.findings) connection->findings.push_back(each);
-  connection->locals[rdma::address_of(local.place)] = {local, std::move(registered)};
+  const bool reachable = registered.usable();
+  if (for_each) {
+    registered.by_lane.clear();
+    forget_tries(*connection);
+  }
+  connection->locals[rdma::address_of(local.place)] = {local, std::move(registered), for_each,
+                                                       reachable};
+}
+
+/// With mutex_ held. How registering went for memory that may be gone is worth only so much room.
+void OneSidedProvider::forget_tries(Connection& connection) {
+  const auto is_try = [](const auto& one) { return one.second.for_each; };
+  const auto tries = std::count_if(connection.locals.begin(), connection.locals.end(), is_try);
+  if (tries >= tries_max) std::erase_if(connection.locals, is_try);
+}
+
+std::shared_ptr<const Connection::Local> OneSidedProvider::enroll_for(
+    const core::Operation& operation) {
+  const auto* target = std::get_if<RemoteMemory>(&operation.segment.target);
+  const auto* source = std::get_if<RemoteMemory>(&operation.segment.source);
+  if ((target == nullptr) == (source == nullptr)) return nullptr;
+  const Place& local = target != nullptr ? operation.segment.source : operation.segment.target;
+  core::RegionView view{local, AllocationKind::unknown};
+  const ConnectionPointer connection = find((target != nullptr ? target : source)->peer);
+  if (connection == nullptr) return nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (connection->state != Connection::State::established) return nullptr;
+    const Connection::Local* known = connection->local_of(local);
+    const bool host = std::holds_alternative<HostMemory>(local);
+    if (known == nullptr ? !host : !known->for_each) return nullptr;
+    if (known != nullptr) view.kind = known->region.kind;
+  }
+  auto own = std::make_shared<Connection::Local>();
+  own->region = view;
+  own->registered = enroller_.enroll(*connection, view, verbs::access_local_write);
+  own->reachable = own->registered.usable();
+  return own;
 }
 
 void OneSidedProvider::detach(const core::RegionView& region) {
@@ -356,10 +432,10 @@ Assessment OneSidedProvider::assess(const Segment& segment) {
   for (const Finding& each : memory->registered.findings) {
     Finding copied = each;
     // An attempt that failed beside another that went well forbids nothing.
-    if (memory->registered.usable() && copied.state == FindingState::unmet) continue;
+    if (memory->reachable && copied.state == FindingState::unmet) continue;
     add(std::move(copied));
   }
-  if (!memory->registered.usable()) assessment.usable = false;
+  if (!memory->reachable) assessment.usable = false;
   return assessment;
 }
 
@@ -382,9 +458,12 @@ Link OneSidedProvider::link_of(const Connection& connection, const Segment& segm
 
 void OneSidedProvider::submit(std::span<const core::Operation> operations) {
   const Status watched = wake_watch();
+  std::vector<std::shared_ptr<const Connection::Local>> own;
+  for (const core::Operation& operation : operations) own.push_back(enroll_for(operation));
   {
     const std::lock_guard lock(mutex_);
-    for (const core::Operation& operation : operations) {
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const core::Operation& operation = operations[i];
       const auto* target = std::get_if<RemoteMemory>(&operation.segment.target);
       const auto* source = std::get_if<RemoteMemory>(&operation.segment.source);
       const RemoteMemory* remote = target != nullptr ? target : source;
@@ -395,7 +474,8 @@ void OneSidedProvider::submit(std::span<const core::Operation> operations) {
         continue;
       }
       mover_.add(operation, connection,
-                 connection == nullptr ? Link::none : link_of(*connection, operation.segment));
+                 connection == nullptr ? Link::none : link_of(*connection, operation.segment),
+                 std::move(own[i]));
     }
     (void)advance_all(host_.clock().now_ns());
   }
@@ -473,20 +553,26 @@ Status OneSidedProvider::wake_watch() {
   return {};
 }
 
-void OneSidedProvider::make_visible(const Place& memory) {
+Status OneSidedProvider::make_visible(const Place& memory) {
   const auto* gpu = std::get_if<GpuMemory>(&memory);
-  if (gpu == nullptr || contexts_ == nullptr) return;
+  if (gpu == nullptr || contexts_ == nullptr) return {};
   const Result<cuda::CUcontext> context = contexts_->context(gpu->gpu);
   const Result<cuda::CUdevice> device = contexts_->device(gpu->gpu);
-  if (!context.ok() || !device.ok()) return;
+  if (!context.ok()) return context.error();
+  if (!device.ok()) return device.error();
   system::Cuda& table = contexts_->table();
   int ordering = 0;
   const cuda::CUresult code = table.device_get_attribute(
       &ordering, cuda::attribute_gpu_direct_rdma_writes_ordering, *device);
-  if (code == cuda::success && ordering >= cuda::flush_to_owner) return;  // so it is by itself
+  if (code == cuda::success && ordering >= cuda::flush_to_owner) return {};  // so it is by itself
   const system::ContextGuard guard(table, *context);
-  (void)table.flush_gpu_direct_rdma_writes(cuda::flush_target_current_context,
-                                           cuda::flush_to_owner);
+  const cuda::CUresult flushed =
+      table.flush_gpu_direct_rdma_writes(cuda::flush_target_current_context, cuda::flush_to_owner);
+  if (flushed == cuda::success) return {};
+  Error error = system::cuda_error(
+      table, flushed, "make what adapters wrote visible to gpu:" + std::to_string(gpu->gpu));
+  if (error.cause == Cause::none) error.cause = Cause::rdma_completion_error;
+  return error;
 }
 
 std::vector<Finding> OneSidedProvider::findings(RdmaPeer peer) {

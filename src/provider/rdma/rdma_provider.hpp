@@ -84,19 +84,26 @@ class RdmaProvider : public core::Provider {
   [[nodiscard]] virtual Result<RdmaExport> export_region(RdmaPeer peer, std::uint64_t id,
                                                          const core::RegionView& region,
                                                          RdmaAccess access, Policy policy) = 0;
-  /// Its keys are invalid when this returns. Unknown ids are nothing to do.
-  virtual void revoke(RdmaPeer peer, std::uint64_t id) = 0;
+  /// Nobody reaches it by its keys any more when this returns. An adapter that does not give a
+  /// registration back costs the connection its queue pairs, which the answer says. Unknown ids are
+  /// nothing to do.
+  [[nodiscard]] virtual Status revoke(RdmaPeer peer, std::uint64_t id) = 0;
+  /// Probes the pairs that a connection with these options would have to probe before it offers
+  /// memory of `near`, so that nobody waits for it then. Blocks. Moves nothing of the user's.
+  virtual void rehearse(const RdmaConnectionOptions& options) = 0;
   /// What export_region answered at the other end. Refuses what contradicts itself or the lanes.
   [[nodiscard]] virtual Status import_region(RdmaPeer peer, const RdmaExport& offered) = 0;
   virtual void forget_import(RdmaPeer peer, std::uint64_t id) = 0;
 
   /// Registers and probes the local memory of transfers, so that assess() knows. Blocks for a
-  /// probe. Moves nothing of the user's. It stays registered until detach, or while the connection
-  /// stands.
-  virtual void prepare(RdmaPeer peer, const core::RegionView& local) = 0;
+  /// probe. Moves nothing of the user's. What is `kept` stays registered until detach, or while the
+  /// connection stands: its owner says when it goes. Other host memory may be freed, and its
+  /// address mean other pages, without a word: it is registered for each operation alone.
+  virtual void prepare(RdmaPeer peer, const core::RegionView& local, bool kept = true) = 0;
   /// Bytes that adapters have written into this memory are seen by all work that its GPU starts
-  /// from now on. For the end that was written to; completions of reads have it done.
-  virtual void make_visible(const Place& memory) = 0;
+  /// from now on, unless it answers why not. For the end that was written to; completions of reads
+  /// have it done.
+  [[nodiscard]] virtual Status make_visible(const Place& memory) = 0;
 
   /// Every attempt at registering memory and every choice of an adapter so far, for a connection.
   [[nodiscard]] virtual std::vector<Finding> findings(RdmaPeer peer) = 0;

@@ -90,7 +90,14 @@ Registration::Registration(system::Verbs& table, verbs::ibv_mr* handle, std::uin
 }
 
 Registration::~Registration() {
-  (void)table_.dereg_mr(handle_);
+  (void)release();
+}
+
+int Registration::release() {
+  if (handle_ == nullptr) return verbs::success;
+  const int code = table_.dereg_mr(handle_);
+  if (code == verbs::success) handle_ = nullptr;
+  return code;
 }
 
 std::shared_ptr<Registration> Registrar::enroll_host(const HostMemory& memory,

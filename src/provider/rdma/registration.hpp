@@ -30,6 +30,9 @@ class Registration {
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
+  /// Gives it back now; 0, or the errno with which the adapter keeps it.
+  [[nodiscard]] int release();
+
   [[nodiscard]] std::uint64_t address() const { return address_; }  ///< as requests name its start
   [[nodiscard]] std::uint32_t local_key() const { return local_key_; }
   [[nodiscard]] std::uint32_t remote_key() const { return remote_key_; }

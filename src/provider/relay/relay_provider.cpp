@@ -49,9 +49,13 @@ struct Job {
 };
 
 struct Piece {
+  /// What is waited for: a copy out of memory, StageDone, StageData, a copy into memory.
+  enum class State : std::uint8_t { loading, sent, asked, storing };
+
   core::OperationId operation = 0;
   std::uint64_t offset_bytes = 0;
   std::uint64_t length_bytes = 0;
+  State state = State::asked;
 };
 
 struct Peer {
@@ -64,6 +68,8 @@ struct Peer {
   relay::PieceMover mover;
   std::vector<Job> jobs;
   std::map<std::uint64_t, Piece> pieces;  ///< by number
+  /// Whose memory the mover touches, by piece; whatever becomes of the piece meanwhile.
+  std::map<std::uint64_t, core::OperationId> copies;
   std::optional<Error> lost;
 };
 
@@ -84,7 +90,7 @@ class LiveRelay final : public RelayProvider {
   void add(std::uint32_t peer, wire::Link& link, std::function<void()> wake) override;
   void lose(std::uint32_t peer, const Error& why) override;
   void remove(std::uint32_t peer, const Error& why) override;
-  void take(std::uint32_t peer, wire::Link::Incoming answer) override;
+  [[nodiscard]] Status take(std::uint32_t peer, wire::Link::Incoming answer) override;
   std::uint64_t step(std::uint32_t peer) override;
 
  private:
@@ -163,12 +169,14 @@ void LiveRelay::begin_piece(Peer& peer, Job& job) {
   const Segment& segment = job.operation.segment;
   const std::uint64_t number = next_piece_++;
   const Piece piece{job.operation.id, job.asked_bytes,
-                    std::min(wire::piece_bytes_max, segment.length_bytes - job.asked_bytes)};
+                    std::min(wire::piece_bytes_max, segment.length_bytes - job.asked_bytes),
+                    job.reads ? Piece::State::asked : Piece::State::loading};
   peer.pieces[number] = piece;
   job.asked_bytes += piece.length_bytes;
   ++job.open;
   if (!job.reads) {
     ++job.local;
+    peer.copies[number] = job.operation.id;
     peer.mover.load(number, local_part(job, piece));
     return;
   }
@@ -206,15 +214,20 @@ void LiveRelay::end_piece(Peer& peer, std::uint64_t number, const std::optional<
 
 void LiveRelay::look_at_copies(Peer& peer) {
   while (std::optional<relay::PieceMover::Ended> ended = peer.mover.look()) {
+    const auto copy = peer.copies.find(ended->piece);
+    if (copy == peer.copies.end()) continue;
+    Job* const job = job_of(peer, copy->second);
+    peer.copies.erase(copy);
+    if (job == nullptr) continue;
+    --job->local;
     const auto found = peer.pieces.find(ended->piece);
     if (found == peer.pieces.end()) continue;
     const Piece piece = found->second;
-    Job* const job = job_of(peer, piece.operation);
-    --job->local;
     if (ended->error.has_value() || job->reads || job->error.has_value()) {
       end_piece(peer, ended->piece, ended->error.has_value() ? ended->error : job->error);
       continue;
     }
+    found->second.state = Piece::State::sent;
     const auto& target = std::get<RemoteMemory>(job->operation.segment.target);
     const Status sent = peer.link.send(
         wire::StageWrite{ended->piece, target.key, target.address + piece.offset_bytes,
@@ -224,30 +237,47 @@ void LiveRelay::look_at_copies(Peer& peer) {
   }
 }
 
-void LiveRelay::take(std::uint32_t number, wire::Link::Incoming answer) {
+Status LiveRelay::take(std::uint32_t number, wire::Link::Incoming answer) {
   const std::lock_guard lock(mutex_);
   const auto found = peers_.find(number);
-  if (found == peers_.end()) return;
+  if (found == peers_.end()) return {};
   Peer& peer = *found->second;
-  if (const auto* done = std::get_if<wire::StageDone>(&answer.message)) {
-    return end_piece(peer, done->piece, std::nullopt);
-  }
-  if (const auto* failed = std::get_if<wire::StageFailed>(&answer.message)) {
-    const wire::Refusal why{0, failed->cause, failed->cause_id, failed->detail};
-    return end_piece(peer, failed->piece, wire::error_of(why, "stage bytes over the network"));
-  }
+  const auto* done = std::get_if<wire::StageDone>(&answer.message);
+  const auto* failed = std::get_if<wire::StageFailed>(&answer.message);
   const auto* data = std::get_if<wire::StageData>(&answer.message);
-  const auto piece = data == nullptr ? peer.pieces.end() : peer.pieces.find(data->piece);
-  if (piece == peer.pieces.end()) return;  // of an operation that has been given up
+  const std::uint64_t named = done != nullptr     ? done->piece
+                              : failed != nullptr ? failed->piece
+                              : data != nullptr   ? data->piece
+                                                  : 0;
+  const auto piece = peer.pieces.find(named);
+  if (piece == peer.pieces.end()) return {};  // of an operation that has been given up
+  const Piece::State state = piece->second.state;
   Job* const job = job_of(peer, piece->second.operation);
-  if (!job->reads || answer.payload.size() != piece->second.length_bytes) {
+  const bool expected =
+      done != nullptr ? state == Piece::State::sent
+      : data != nullptr
+          ? state == Piece::State::asked && answer.payload.size() == piece->second.length_bytes
+          : state == Piece::State::sent || state == Piece::State::asked;
+  if (!expected || job == nullptr) {
     Error error = ended_early(Cause::remote_handshake_invalid);
-    error.detail = "the far side answered with another number of bytes than were asked for";
-    return end_piece(peer, data->piece, error);
+    error.origin = ErrorOrigin::remote;
+    error.detail = "the far side answered something else than was asked";
+    return error;
   }
-  if (job->error.has_value()) return end_piece(peer, data->piece, job->error);
-  ++job->local;
-  peer.mover.store(data->piece, local_part(*job, piece->second), std::move(answer.payload));
+  if (done != nullptr) {
+    end_piece(peer, named, std::nullopt);
+  } else if (failed != nullptr) {
+    const wire::Refusal why{0, failed->cause, failed->cause_id, failed->detail};
+    end_piece(peer, named, wire::error_of(why, "stage bytes over the network"));
+  } else if (job->error.has_value()) {
+    end_piece(peer, named, job->error);
+  } else {
+    piece->second.state = Piece::State::storing;
+    ++job->local;
+    peer.copies[named] = piece->second.operation;
+    peer.mover.store(named, local_part(*job, piece->second), std::move(answer.payload));
+  }
+  return {};
 }
 
 void LiveRelay::settle(Peer& peer, std::uint64_t now_ns) {

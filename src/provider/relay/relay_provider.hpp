@@ -27,8 +27,9 @@ class RelayProvider : public core::Provider {
   /// The same, and forgets it; returns when none of them touches memory any more.
   virtual void remove(std::uint32_t peer, const Error& why) = 0;
 
-  /// StageData, StageDone and StageFailed of a peer.
-  virtual void take(std::uint32_t peer, wire::Link::Incoming answer) = 0;
+  /// StageData, StageDone and StageFailed of a peer. An answer that fits nothing that was asked is
+  /// refused (remote.handshake_invalid): the connection is to be ended then.
+  [[nodiscard]] virtual Status take(std::uint32_t peer, wire::Link::Incoming answer) = 0;
   /// Goes on with a peer's operations. Answers when to be called again at the latest: now for
   /// copies under way, 0 for never.
   [[nodiscard]] virtual std::uint64_t step(std::uint32_t peer) = 0;

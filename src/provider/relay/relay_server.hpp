@@ -30,6 +30,8 @@ class RelayServer {
   bool step();
   /// Refuses the waiting requests for an export; answers whether copies still touch its memory.
   bool refuse_waiting(std::uint64_t key);
+  /// Nobody is there any more: what waits is not begun.
+  void drop_waiting() { waiting_.clear(); }
 
   [[nodiscard]] std::uint64_t pinned_bytes() const { return mover_.pinned_bytes(); }
 

@@ -65,6 +65,7 @@ std::vector<Message> all_messages() {
       Bye{},
       List{4},
       Listed{4, {{"weights", "gpu:0", 1ULL << 40, Access::write}, {"kv", "host", 3, Access::read}}},
+      Close{77},
   };
 }
 
