@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 namespace nobounce::fabric {
@@ -19,6 +20,8 @@ constexpr std::uint32_t pieces_max = 16;
 constexpr std::uint32_t inline_max = 256;
 constexpr std::uint64_t patience_ns = 20'000'000;  ///< of a wait for sockets
 constexpr int packets_per_step = 32;
+/// UC, UD, raw packets, XRC, the driver's own: there are such pairs, but not here.
+constexpr int other_types[] = {3, 4, 8, 9, 10, 0xff};
 
 /// No other process of this computer has it, but where one machine runs alone and in order.
 std::uint64_t draw_port(bool deterministic, SoftRandom& random) {
@@ -113,7 +116,12 @@ int SoftNics::make_pair(NicDomain* domain, verbs::ibv_qp_init_attr* wanted, NicP
   if (send->nic != domain->nic || receive->nic != domain->nic || wanted->srq != nullptr) {
     return EINVAL;
   }
-  if (wanted->qp_type != verbs::qp_type_rc) return EOPNOTSUPP;
+  if (wanted->qp_type != verbs::qp_type_rc) {
+    return std::find(std::begin(other_types), std::end(other_types), wanted->qp_type) ==
+                   std::end(other_types)
+               ? EINVAL
+               : EOPNOTSUPP;
+  }
   const verbs::ibv_qp_cap& cap = wanted->cap;
   if (cap.max_send_wr > requests_max || cap.max_recv_wr > requests_max ||
       cap.max_send_sge > pieces_max || cap.max_recv_sge > pieces_max ||

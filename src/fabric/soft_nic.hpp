@@ -53,6 +53,7 @@ struct NicSend {
   std::uint64_t id = 0;
   int opcode = 0;
   bool signaled = false;
+  bool fenced = false;  ///< behind all reads before it
   std::uint32_t imm_data = 0;
   std::vector<system::verbs::ibv_sge> pieces;
   std::vector<std::byte> inline_data;
@@ -185,7 +186,11 @@ class SoftNics final : public system::Worker {
   // responder (soft_nic_responder.cpp)
   void answer(NicPair& pair, WirePacket packet);
   void take(NicPair& pair, const WirePacket& packet);
-  [[nodiscard]] int land(NicPair& pair, const WirePacket& packet);
+  struct Landing {
+    int told = system::verbs::wc_success;  ///< to the sender
+    int own = system::verbs::wc_success;   ///< of the receive that was taken for it
+  };
+  [[nodiscard]] Landing land(NicPair& pair, const WirePacket& packet);
   void begin_read(NicPair& pair, const WirePacket& packet);
   bool send_answers(NicPair& pair);
   void refuse(NicPair& pair, const WireHeader& request, int status);

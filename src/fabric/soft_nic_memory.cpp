@@ -59,10 +59,12 @@ int SoftNics::register_memory(NicDomain* domain, void* address, std::uint64_t le
                               int access, NicRegion** region) {
   const std::lock_guard lock(mutex_);
   if (domains_.count(domain) == 0 || !access_allowed(access) || length_bytes == 0) return EINVAL;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  if (length_bytes > ~begin) return EINVAL;  // around the end of all addresses
   auto made = std::make_unique<NicRegion>();
   made->domain = domain;
   made->nic = domain->nic;
-  made->address = reinterpret_cast<std::uintptr_t>(address);
+  made->address = begin;
   made->length_bytes = length_bytes;
   made->access = access;
   const DevicePointer pointer{made->address};

@@ -1,6 +1,7 @@
 // Adapters of a software machine: queue pairs that ask: states, requests, what becomes of them.
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "fabric/soft_nic.hpp"
@@ -15,25 +16,34 @@ namespace {
 constexpr std::uint64_t window_bytes = 8u << 20;  ///< sent and not yet acknowledged, per pair
 constexpr std::uint32_t vendor_error = 0x51;
 
-constexpr int init_mask = verbs::qp_mask_state | verbs::qp_mask_pkey_index | verbs::qp_mask_port |
-                          verbs::qp_mask_access_flags;
-constexpr int rtr_mask = verbs::qp_mask_state | verbs::qp_mask_av | verbs::qp_mask_path_mtu |
-                         verbs::qp_mask_dest_qpn | verbs::qp_mask_rq_psn |
-                         verbs::qp_mask_max_dest_rd_atomic | verbs::qp_mask_min_rnr_timer;
-constexpr int rts_mask = verbs::qp_mask_state | verbs::qp_mask_sq_psn | verbs::qp_mask_timeout |
+constexpr int init_mask =
+    verbs::qp_mask_pkey_index | verbs::qp_mask_port | verbs::qp_mask_access_flags;
+constexpr int rtr_mask = verbs::qp_mask_av | verbs::qp_mask_path_mtu | verbs::qp_mask_dest_qpn |
+                         verbs::qp_mask_rq_psn | verbs::qp_mask_max_dest_rd_atomic |
+                         verbs::qp_mask_min_rnr_timer;
+constexpr int rts_mask = verbs::qp_mask_sq_psn | verbs::qp_mask_timeout |
                          verbs::qp_mask_retry_count | verbs::qp_mask_rnr_retry |
                          verbs::qp_mask_max_rd_atomic;
 
-/// What a change to that state must bring, for reliable connections; 0: it is not to be had from
-/// there.
-int required_mask(int from, int to) {
-  if (to == verbs::qp_reset || to == verbs::qp_error) return verbs::qp_mask_state;
-  if (from == verbs::qp_reset && to == verbs::qp_init) return init_mask;
-  if (from == verbs::qp_init && to == verbs::qp_init) return verbs::qp_mask_state;
-  if (from == verbs::qp_init && to == verbs::qp_rtr) return rtr_mask;
-  if (from == verbs::qp_rtr && to == verbs::qp_rts) return rts_mask;
-  if (from == verbs::qp_rts && to == verbs::qp_rts) return verbs::qp_mask_state;
-  return 0;
+/// What a change of state must bring, and may, for reliable connections; the state itself aside.
+struct Change {
+  int required = 0;
+  int allowed = 0;
+};
+
+std::optional<Change> change_between(int from, int to) {
+  if (to == verbs::qp_reset) return Change{};
+  // A pair that was never told anything has nothing to fail with.
+  if (to == verbs::qp_error && from != verbs::qp_reset) return Change{};
+  if (from == verbs::qp_reset && to == verbs::qp_init) return Change{init_mask, 0};
+  if (from == verbs::qp_init && to == verbs::qp_init) return Change{0, init_mask};
+  if (from == verbs::qp_init && to == verbs::qp_rtr) {
+    return Change{rtr_mask, verbs::qp_mask_access_flags | verbs::qp_mask_pkey_index};
+  }
+  constexpr int later = verbs::qp_mask_access_flags | verbs::qp_mask_min_rnr_timer;
+  if (from == verbs::qp_rtr && to == verbs::qp_rts) return Change{rts_mask, later};
+  if (from == verbs::qp_rts && to == verbs::qp_rts) return Change{0, later};
+  return std::nullopt;
 }
 
 std::uint64_t port_in(const verbs::ibv_gid& gid) {
@@ -83,11 +93,17 @@ std::uint64_t not_ready_wait_ns(std::uint8_t timer) {
 
 int SoftNics::modify(NicPair* pair, const verbs::ibv_qp_attr& wanted, int mask) {
   const std::lock_guard lock(mutex_);
-  if (pairs_.count(pair) == 0 || (mask & verbs::qp_mask_state) == 0) return EINVAL;
-  const int to = wanted.qp_state;
-  const int required = required_mask(pair->state(), to);
-  if (required == 0 || (mask & required) != required) return EINVAL;
-  if (to == verbs::qp_init && (wanted.port_num != 1 || wanted.pkey_index != 0)) return EINVAL;
+  if (pairs_.count(pair) == 0) return EINVAL;
+  // Without a state it is the present one that is kept.
+  const int to = (mask & verbs::qp_mask_state) != 0 ? wanted.qp_state : pair->state();
+  const std::optional<Change> change = change_between(pair->state(), to);
+  const int given = mask & ~verbs::qp_mask_state;
+  if (!change || (given & change->required) != change->required ||
+      (given & ~(change->required | change->allowed)) != 0) {
+    return EINVAL;
+  }
+  if ((mask & verbs::qp_mask_port) != 0 && wanted.port_num != 1) return EINVAL;
+  if ((mask & verbs::qp_mask_pkey_index) != 0 && wanted.pkey_index != 0) return EINVAL;
   verbs::ibv_qp_attr& own = pair->attributes;
   if (to == verbs::qp_rtr) {
     const bool mtu = wanted.path_mtu >= verbs::mtu_256 && wanted.path_mtu <= verbs::mtu_4096;
@@ -102,7 +118,6 @@ int SoftNics::modify(NicPair* pair, const verbs::ibv_qp_attr& wanted, int mask) 
     own.dest_qp_num = wanted.dest_qp_num;
     own.rq_psn = wanted.rq_psn;
     own.max_dest_rd_atomic = wanted.max_dest_rd_atomic;
-    own.min_rnr_timer = wanted.min_rnr_timer;
   }
   if (to == verbs::qp_rts && (mask & verbs::qp_mask_timeout) != 0) {
     if (wanted.timeout > 31 || wanted.retry_cnt > 7 || wanted.rnr_retry > 7) return EINVAL;
@@ -112,6 +127,7 @@ int SoftNics::modify(NicPair* pair, const verbs::ibv_qp_attr& wanted, int mask) 
     own.rnr_retry = wanted.rnr_retry;
     own.max_rd_atomic = wanted.max_rd_atomic;
   }
+  if ((mask & verbs::qp_mask_min_rnr_timer) != 0) own.min_rnr_timer = wanted.min_rnr_timer;
   if ((mask & verbs::qp_mask_access_flags) != 0) own.qp_access_flags = wanted.qp_access_flags;
   own.port_num = 1;
   own.qp_state = to;
@@ -173,6 +189,7 @@ int SoftNics::post_send(NicPair* pair, verbs::ibv_send_wr* requests, verbs::ibv_
     NicSend work;
     work.id = at->wr_id;
     work.opcode = at->opcode;
+    work.fenced = (at->send_flags & verbs::send_fence) != 0;
     work.signaled = pair->all_signaled || (at->send_flags & verbs::send_signaled) != 0;
     work.imm_data = at->imm_data;
     work.pieces.assign(at->sg_list, at->sg_list + at->num_sge);
@@ -333,6 +350,7 @@ bool SoftNics::send_some(NicPair& pair, std::uint64_t now_ns) {
     if (work.status != verbs::wc_success) break;
     if (work.done) continue;
     if (is_read(work) && !work.started && reads >= pair.attributes.max_rd_atomic) break;
+    if (work.fenced && !work.started && reads > 0) break;
     reads += is_read(work) ? 1 : 0;
     while (!work.sent && work.status == verbs::wc_success) {
       if (under_way + work.sent_bytes >= window_bytes || !wire_.has_room(target)) return moved;

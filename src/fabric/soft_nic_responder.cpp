@@ -83,9 +83,17 @@ void SoftNics::take(NicPair& pair, const WirePacket& packet) {
     reply(pair, WireHeader::Kind::not_ready, header, 0);
     return;
   }
-  const int status = land(pair, packet);
-  if (status != verbs::wc_success) {
-    refuse(pair, header, status);
+  const Landing landing = land(pair, packet);
+  if (landing.told != verbs::wc_success) {
+    if (landing.own != verbs::wc_success) {
+      verbs::ibv_wc completion{};
+      completion.wr_id = pair.receives.front().id;
+      completion.status = landing.own;
+      completion.opcode = verbs::wc_op_recv;
+      pair.receives.pop_front();
+      complete(*pair.receive_queue, pair, completion);
+    }
+    refuse(pair, header, landing.told);
     return;
   }
   pair.expected_offset += packet.payload.bytes().size();
@@ -107,27 +115,30 @@ void SoftNics::take(NicPair& pair, const WirePacket& packet) {
 }
 
 /// Puts a packet where it belongs; what its sender is told where it may not.
-int SoftNics::land(NicPair& pair, const WirePacket& packet) {
+SoftNics::Landing SoftNics::land(NicPair& pair, const WirePacket& packet) {
   const WireHeader& header = packet.header;
   const std::span<const std::byte> payload = packet.payload.bytes();
   if (is_send(header.kind)) {
     const NicReceive& receive = pair.receives.front();
-    if (header.total_bytes > room_in(receive)) return verbs::wc_remote_invalid_request;
+    if (header.total_bytes > room_in(receive)) {
+      return {verbs::wc_remote_invalid_request, verbs::wc_local_length_error};
+    }
     const int status = scatter(pair, receive.pieces, header.offset, payload, header.wire_address);
-    return status == verbs::wc_success ? status : verbs::wc_remote_operation_error;
+    if (status == verbs::wc_success) return {};
+    return {verbs::wc_remote_operation_error, status};
   }
   const bool allowed = (pair.attributes.qp_access_flags & verbs::access_remote_write) != 0;
-  if (!allowed) return verbs::wc_remote_invalid_request;
-  if (header.total_bytes == 0) return verbs::wc_success;
+  if (!allowed) return {.told = verbs::wc_remote_invalid_request};
+  if (header.total_bytes == 0) return {};
   const int access = is(Mutant::rdma_access_ignored) ? 0 : verbs::access_remote_write;
   const NicRegion* region = reach(pair, Side::remote, header.key, header.address,
                                   std::max<std::uint64_t>(header.total_bytes, 1), access);
-  if (region == nullptr) return verbs::wc_remote_access_error;
+  if (region == nullptr) return {.told = verbs::wc_remote_access_error};
   const BusAddress at = region->bus.plus(header.address - region->address + header.offset);
   const Carried carried = parts_.bus.receive_packet(pair.nic, payload, header.wire_address, at);
   // A posted write that is lost on the bus is lost in silence.
-  if (carried.ok() || carried.outcome == BusOutcome::lost) return verbs::wc_success;
-  return verbs::wc_remote_operation_error;
+  if (carried.ok() || carried.outcome == BusOutcome::lost) return {};
+  return {.told = verbs::wc_remote_operation_error};
 }
 
 void SoftNics::begin_read(NicPair& pair, const WirePacket& packet) {

@@ -50,6 +50,7 @@ bool pinnable_pages(const Machine& machine, const void* pointer, std::size_t byt
       continue;
     }
     if (at < begin) return false;  // a hole
+    if (!read_only && rights[1] != 'w') return false;
     const bool shared_writable = rights[1] == 'w' && rights[3] == 's';
     if (files_matter && shared_writable && path > 0 &&
         written_back(machine, line.substr(static_cast<std::size_t>(path)))) {
