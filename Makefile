@@ -34,7 +34,7 @@ test: setup
 lab: program
 	@tools/setup lab
 	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev -j $(JOBS) --target nobounce_lab
+	@cmake --build --preset dev -j $(JOBS) --target nobounce_lab nobounce_conformance
 	@lab/run
 
 release: setup

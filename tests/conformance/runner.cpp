@@ -83,7 +83,19 @@ std::unique_ptr<system::Host> make_host(const RunOptions& options, const Needs& 
   return std::move(host).value();
 }
 
-std::string reason_to_skip(const Run& run, const Needs& needs, int gpus) {
+bool has_adapter(Run& run) {
+  if (!run.traced_verbs) return false;
+  system::Verbs& table = run.quiet_verbs();
+  verbs::ibv_device** devices = nullptr;
+  int count = 0;
+  if (table.get_device_list(&devices, &count) != 0) return false;
+  (void)table.free_device_list(devices);
+  return count > 0;
+}
+
+std::string reason_to_skip(Run& run, const Needs& needs, int gpus) {
+  if (needs.verbs && !has_adapter(run)) return "no adapter";
+  if (needs.gpus == 0) return {};
   if (!run.traced_cuda || gpus == 0) return "no GPU";
   if (gpus < needs.gpus) return "needs " + std::to_string(needs.gpus) + " GPUs, there is 1";
   if (needs.cufile && !run.traced_cufile) return "no libcufile";
@@ -92,6 +104,7 @@ std::string reason_to_skip(const Run& run, const Needs& needs, int gpus) {
 }
 
 void run_one(Run& run, const Sequence& sequence) {
+  if (sequence.needs.gpus == 0) return sequence.body(run);
   system::Cuda& cuda = run.quiet();
   const bool with_context =
       sequence.needs.start == Start::context || sequence.needs.start == Start::alone;
@@ -122,7 +135,8 @@ struct Child {
     Run run(*host, trace, options.folder);
     const bool fresh = sequences[first]->needs.start == Start::fresh;
     int gpus = run.traced_cuda ? 1 : 0;
-    if (run.traced_cuda && (!fresh || sequences[first]->needs.gpus > 1)) {
+    if (run.traced_cuda && sequences[first]->needs.gpus > 0 &&
+        (!fresh || sequences[first]->needs.gpus > 1)) {
       gpus = 0;
       if (run.quiet().init(0) == cuda::success) (void)run.quiet().device_get_count(&gpus);
       // Keeps the context between sequences, each of which retains and releases it once more.
@@ -233,7 +247,12 @@ std::map<std::string, std::string> read_facts(const RunOptions& options) {
                        const auto say = [&](const std::string& key, const std::string& value) {
                          run.note(key + "=" + value);
                        };
+                       if (auto kernel = run.host.files().read("/proc/sys/kernel/osrelease");
+                           kernel.ok() && run.traced_verbs) {
+                         say("kernel", kernel->substr(0, kernel->find('\n')));
+                       }
                        int number = 0;
+                       if (!run.traced_cuda) return;
                        if (run.quiet().driver_get_version(&number) == 0) {
                          say("cuda", std::to_string(number));
                        }
@@ -253,7 +272,7 @@ std::map<std::string, std::string> read_facts(const RunOptions& options) {
                          say("libcufile", std::to_string(number));
                        }
                      },
-                     {Start::fresh}};
+                     {.start = Start::fresh, .gpus = 0}};
   std::vector<Answer> answers;
   (void)run_child(options, {&ask}, 0, 1, answers);
   facts["kind"] = options.soft == nullptr ? "live" : "soft";

@@ -10,10 +10,15 @@ Run::Run(system::Host& on_host, Trace& to_trace, std::string in_folder)
   if (auto table = host.cuda(); table.ok()) traced_cuda.emplace(**table, trace);
   if (auto table = host.nvml(); table.ok()) traced_nvml.emplace(**table, trace);
   if (auto table = host.cufile(); table.ok()) traced_cufile.emplace(**table, trace);
+  if (auto table = host.verbs(); table.ok()) traced_verbs.emplace(**table, trace);
 }
 
 system::Cuda& Run::quiet() {
   return **host.cuda();
+}
+
+system::Verbs& Run::quiet_verbs() {
+  return **host.verbs();
 }
 
 void Run::number(std::string_view name, std::uint64_t value) {
@@ -107,6 +112,10 @@ Catalogue all_sequences() {
   add_cufile_driver(all);
   add_cufile_files(all);
   add_cufile_transfers(all);
+  add_verbs_objects(all);
+  add_verbs_states(all);
+  add_verbs_requests(all);
+  add_verbs_refusals(all);
   return all;
 }
 

@@ -19,6 +19,7 @@ namespace nobounce::conformance {
 namespace cuda = system::cuda;
 namespace nvml = system::nvml;
 namespace cufile = system::cufile;
+namespace verbs = system::verbs;
 
 /// In which state a sequence finds its process.
 enum class Start : std::uint8_t {
@@ -30,9 +31,10 @@ enum class Start : std::uint8_t {
 
 struct Needs {
   Start start = Start::context;
-  int gpus = 1;
+  int gpus = 1;  ///< 0: neither a GPU nor its libraries
   bool cufile = false;
-  bool udev = false;  ///< a udev record of the folder's drive
+  bool verbs = false;  ///< an adapter, whose port is up
+  bool udev = false;   ///< a udev record of the folder's drive
   std::vector<std::pair<std::string, std::string>> environment;  ///< with start fresh only
 };
 
@@ -48,14 +50,17 @@ class Run {
   std::optional<TracedCuda> traced_cuda;
   std::optional<TracedNvml> traced_nvml;
   std::optional<TracedCufile> traced_cufile;
+  std::optional<TracedVerbs> traced_verbs;
   cuda::CUcontext context = nullptr;  ///< of GPU 0, with start context and alone
 
   [[nodiscard]] TracedCuda& cuda() { return *traced_cuda; }
   [[nodiscard]] TracedNvml& nvml() { return *traced_nvml; }
   [[nodiscard]] TracedCufile& cufile() { return *traced_cufile; }
+  [[nodiscard]] TracedVerbs& verbs() { return *traced_verbs; }
   /// The CUDA table without a trace: to prepare, to look, and for calls whose answers depend on
   /// time.
   [[nodiscard]] system::Cuda& quiet();
+  [[nodiscard]] system::Verbs& quiet_verbs();
 
   void note(const std::string& text) { trace.note(text); }
   void number(std::string_view name, std::uint64_t value);
@@ -113,6 +118,10 @@ void add_nvml(Catalogue& all);
 void add_cufile_driver(Catalogue& all);
 void add_cufile_files(Catalogue& all);
 void add_cufile_transfers(Catalogue& all);
+void add_verbs_objects(Catalogue& all);
+void add_verbs_states(Catalogue& all);
+void add_verbs_requests(Catalogue& all);
+void add_verbs_refusals(Catalogue& all);
 
 [[nodiscard]] Catalogue all_sequences();
 

@@ -10,10 +10,11 @@
 #include "system/cuda.hpp"
 #include "system/cufile.hpp"
 #include "system/nvml.hpp"
+#include "system/verbs.hpp"
 
 namespace nobounce::conformance {
 
-/// The lines of one sequence. Sink of the three tables; thread-safe, but threads of a sequence take
+/// The lines of one sequence. Sink of the tables; thread-safe, but threads of a sequence take
 /// turns, or its lines would have no order.
 class Trace {
  public:
@@ -106,6 +107,23 @@ class TracedCufile final : public system::Cufile {
   }
 
   system::Cufile& table_;
+  Trace& trace_;
+};
+
+class TracedVerbs final : public system::Verbs {
+ public:
+  TracedVerbs(system::Verbs& table, Trace& trace) : table_(table), trace_(trace) {}
+#define NOBOUNCE_VERBS(method, symbol, parameters, arguments) \
+  int method parameters override {                            \
+    const int code = table_.method arguments;                 \
+    trace_.call(symbol, std::to_string(code));                \
+    return code;                                              \
+  }
+#include "system/verbs_functions.inc"
+#undef NOBOUNCE_VERBS
+
+ private:
+  system::Verbs& table_;
   Trace& trace_;
 };
 
