@@ -37,7 +37,15 @@ bool NvfsModule::loaded() const {
 }
 
 bool NvfsModule::registered(const Drive& drive) const {
-  return loaded() && drive.nvidia_fs_registered && can_register(drive.driver);
+  if (!loaded()) return false;
+  // Stripes are passed through: what lies below them has the hooks.
+  const bool stripes = drive.driver == "md" && drive.layer == "raid0" && !drive.parts.empty();
+  if (!stripes) return drive.nvidia_fs_registered && can_register(drive.driver);
+  return std::all_of(drive.parts.begin(), drive.parts.end(), [this](const std::string& part) {
+    return std::any_of(machine_.drives.begin(), machine_.drives.end(), [&part](const Drive& each) {
+      return each.name == part && each.nvidia_fs_registered && can_register(each.driver);
+    });
+  });
 }
 
 bool NvfsModule::begin_request() {

@@ -208,8 +208,6 @@ class PathJudge {
         const DeviceRef nic{DeviceRef::Kind::nic, static_cast<std::uint16_t>(drive.parent.index)};
         judge_link(nic, machine_.nics[drive.parent.index].link,
                    machine_.nics[drive.parent.index].bdf);
-      } else if (!drive.parts.empty()) {
-        judge_links_of_parts(drive);
       } else {
         judge_link(device_, drive.link, drive.bdf);
       }
@@ -219,17 +217,6 @@ class PathJudge {
       judge_link(device_, machine_.gpus[device_.index].link, machine_.gpus[device_.index].bdf);
     }
     judge_link(gpu_, machine_.gpus[gpu_.index].link, machine_.gpus[gpu_.index].bdf);
-  }
-
-  /// A drive that lies over others has no link of its own.
-  void judge_links_of_parts(const Drive& drive) {
-    for (std::size_t i = 0; i < machine_.drives.size(); ++i) {
-      const Drive& part = machine_.drives[i];
-      const bool below =
-          std::find(drive.parts.begin(), drive.parts.end(), part.name) != drive.parts.end();
-      if (!below || part.bdf.empty()) continue;
-      judge_link({DeviceRef::Kind::drive, static_cast<std::uint16_t>(i)}, part.link, part.bdf);
-    }
   }
 
   void judge_link(DeviceRef device, const PcieLink& link, const std::string& bdf) {

@@ -2,11 +2,14 @@
 // GPU.
 #include "judge/storage.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "core/drive_parts.hpp"
 #include "judge/file_systems.hpp"
 #include "judge/findings.hpp"
 #include "judge/gpu_mode.hpp"
@@ -16,6 +19,28 @@ namespace nobounce::judge {
 namespace {
 
 constexpr std::uint64_t gpu_page_bytes = 64u << 10;
+
+bool is_layer(std::string_view driver) {
+  return driver == "md" || driver == "dm" || driver == "loop";
+}
+
+/// Of `1.19`; nothing if it has another form.
+std::optional<bool> is_at_least(const std::optional<std::string>& version, int major, int minor) {
+  if (!version.has_value()) return std::nullopt;
+  int numbers[2] = {0, 0};
+  const char* const end = version->data() + version->size();
+  const auto first = std::from_chars(version->data(), end, numbers[0]);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return std::nullopt;
+  if (std::from_chars(first.ptr + 1, end, numbers[1]).ec != std::errc{}) return std::nullopt;
+  return numbers[0] > major || (numbers[0] == major && numbers[1] >= minor);
+}
+
+/// `degraded`: the causes for which what is met is slower than it should be.
+int badness(const Finding& finding, const std::vector<Cause>& degraded) {
+  if (finding.state == FindingState::unmet) return 3;
+  if (finding.state == FindingState::unknown) return 2;
+  return std::find(degraded.begin(), degraded.end(), finding.cause) != degraded.end() ? 1 : 0;
+}
 
 class StorageJudge {
  public:
@@ -157,6 +182,8 @@ class StorageJudge {
     if (on_network_file_system()) {
       add(met(rule, "no block device: " + file_.mount->type + " comes over the network",
               file_.mount_source));
+    } else if (is_layer(file_.block_driver)) {
+      judge_layer(source);
     } else if (block_driver_supported(file_.block_driver)) {
       add(met(rule, "block driver " + file_.block_driver, source));
     } else if (!file_.block_driver.empty()) {
@@ -166,6 +193,66 @@ class StorageJudge {
     } else {
       add(unmet(rule, "no block device of this machine lies under " + mount_subject(),
                 file_.mount_source));
+    }
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> moving_drives() const {
+    if (!drive_.has_value()) return {};
+    return core::moving_drives(question_.machine, drive_->index);
+  }
+
+  /// libcufile passes through md's stripes over NVMe drives, since 1.19 through its mirrors too;
+  /// through parity, device mapper and loop devices never: there it stages.
+  void judge_layer(const std::string& source) {
+    const Rule rule{Cause::storage_mount_is_layered, drive_subject(),
+                    "no layer, or md RAID 0 over NVMe drives (RAID 1 and 10 from libcufile 1.19)"};
+    if (file_.block_driver != "md") {
+      add(unmet(rule,
+                file_.block_driver == "dm" ? "device mapper, which libcufile refuses"
+                                           : "a loop device, which libcufile refuses",
+                source));
+      return;
+    }
+    if (!drive_.has_value()) {
+      add(unknown(rule, "md; what lies below it is not known", source));
+      return;
+    }
+    const Drive& drive = question_.machine.drives[drive_->index];
+    const std::string level = drive.layer.empty() ? "md of unknown level" : "md " + drive.layer;
+    if (!drive.layer.empty() && drive.layer != "raid0" && drive.layer != "raid1" &&
+        drive.layer != "raid10") {
+      add(unmet(rule, level + ", which libcufile does not pass through", source));
+      return;
+    }
+    for (const std::string& part : drive.parts) {
+      const std::vector<Drive>& drives = question_.machine.drives;
+      const auto below = std::find_if(drives.begin(), drives.end(),
+                                      [&part](const Drive& each) { return each.name == part; });
+      if (below == drives.end() || block_driver_supported(below->driver)) continue;
+      add(unmet(rule, level + " over " + part + ", whose driver is " + below->driver, source));
+      return;
+    }
+    std::string parts;
+    for (const std::string& part : drive.parts) parts += ' ' + part;
+    if (drive.layer.empty() || drive.parts.empty()) {
+      add(unknown(rule, level + (parts.empty() ? "; its parts could not be read" : " over" + parts),
+                  source));
+    } else if (drive.layer == "raid0") {
+      add(met(rule, level + " over" + parts, source));
+    } else {
+      judge_mirror(rule, level + " over" + parts, source);
+    }
+  }
+
+  void judge_mirror(const Rule& rule, const std::string& observed, const std::string& source) {
+    const core::TextFact& version = host_.cufile_version;
+    const std::optional<bool> able = is_at_least(version.value, 1, 19);
+    if (!able.has_value()) {
+      add(unknown(rule, observed + "; the version of libcufile could not be read", source));
+    } else if (*able) {
+      add(met(rule, observed + ", and libcufile is " + *version.value, source));
+    } else {
+      add(unmet(rule, observed + ", and libcufile is " + *version.value, source));
     }
   }
 
@@ -199,9 +286,31 @@ class StorageJudge {
                        "/sys/class/nvme"));
       return;
     }
-    PathJudgement path = judge_path(machine, *drive_, question_.gpu, host_.iommu);
-    std::move(path.findings.begin(), path.findings.end(), std::back_inserter(result_.findings));
-    result_.degraded_causes = std::move(path.degraded_causes);
+    for (const std::uint32_t part : moving_drives()) {
+      take_path(judge_path(machine, {DeviceRef::Kind::drive, static_cast<std::uint16_t>(part)},
+                           question_.gpu, host_.iommu));
+    }
+  }
+
+  /// Of several parts of one drive the worst stands for all; links have a finding each.
+  void take_path(PathJudgement path) {
+    for (Finding& finding : path.findings) {
+      const bool link = finding.cause == Cause::machine_link_downtrained;
+      const auto present =
+          std::find_if(result_.findings.begin(), result_.findings.end(), [&](const Finding& each) {
+            return each.cause == finding.cause && (!link || each.subject == finding.subject);
+          });
+      if (present == result_.findings.end()) {
+        add(std::move(finding));
+      } else if (badness(finding, path.degraded_causes) >
+                 badness(*present, result_.degraded_causes)) {
+        *present = std::move(finding);
+      }
+    }
+    for (const Cause cause : path.degraded_causes) {
+      auto& causes = result_.degraded_causes;
+      if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
+    }
   }
 
   // --- GPU ---

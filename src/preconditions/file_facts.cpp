@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/drive_parts.hpp"
 #include "core/mount_table.hpp"
 #include "preconditions/read_facts.hpp"
 
@@ -134,6 +135,17 @@ Fact read_registered(system::Files& files, const std::string& driver) {
       source};
 }
 
+/// A layer over drives has no hooks of its own: the drivers of those below it register.
+Fact read_all_registered(system::Files& files, const Machine& machine, std::uint32_t drive) {
+  Fact worst{std::nullopt, "the drives below " + machine.drives[drive].name + " are not known",
+             "/sys/block"};
+  for (const std::uint32_t part : core::moving_drives(machine, drive)) {
+    worst = read_registered(files, machine.drives[part].driver);
+    if (worst.value != true) break;
+  }
+  return worst;
+}
+
 /// The device number of the mount itself: a partition's, where the drive has partitions.
 std::string device_of(system::Files& files, const Mount& mount, const Drive& drive) {
   const Result<std::string> text = files.read(mount_table);
@@ -186,7 +198,9 @@ Result<core::StorageFileFacts> read_file_facts(system::Host& host, const Machine
     facts.udev_record =
         Fact{std::nullopt, "no block device is known to lie below it", facts.mount_source};
   }
-  facts.driver_registered = read_registered(host.files(), facts.block_driver);
+  facts.driver_registered = facts.drive.has_value()
+                                ? read_all_registered(host.files(), machine, *facts.drive)
+                                : read_registered(host.files(), facts.block_driver);
   return facts;
 }
 

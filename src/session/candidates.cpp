@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/adapter_distance.hpp"
+#include "core/drive_parts.hpp"
 #include "judge/path.hpp"
 #include "judge/rdma.hpp"
 #include "judge/storage.hpp"
@@ -35,6 +36,42 @@ void add_belief(SessionState& state, const Place& source, const Place& target,
   if (!belief.has_value() || belief->believed) return;
   candidate.assessment.findings.push_back(belief->finding);
   candidate.assessment.usable = false;
+}
+
+/// The worst of all drives that move bytes for it.
+Link link_of_drive(const Machine& machine, std::uint32_t drive, std::uint32_t gpu) {
+  Link worst = Link::none;
+  for (const std::uint32_t part : core::moving_drives(machine, drive)) {
+    const Link link =
+        path_between(machine, {DeviceRef::Kind::drive, static_cast<std::uint16_t>(part)},
+                     {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)})
+            .link;
+    worst = worse_link(worst, link);
+  }
+  return worst;
+}
+
+/// Where nobody can tell whether peer requests pass, the probe of a pair settles it. A page lies on
+/// one part of a drive, so of several parts it settles nothing.
+void refuse_unprobed_parts(const Machine& machine, std::uint32_t drive, Candidate& candidate) {
+  const std::size_t parts = core::moving_drives(machine, drive).size();
+  if (parts < 2) return;
+  for (const Finding& finding : candidate.assessment.findings) {
+    const bool bus = finding.cause == Cause::machine_acs_redirect ||
+                     finding.cause == Cause::machine_iommu_translated ||
+                     finding.cause == Cause::machine_cross_host_bridge ||
+                     finding.cause == Cause::machine_cross_socket;
+    if (!bus || finding.state != FindingState::unknown) continue;
+    Finding refusal = finding;
+    refusal.cause = Cause::storage_mount_is_layered;
+    refusal.state = FindingState::unmet;
+    refusal.observed =
+        finding.observed + "; a probe would reach one of " + std::to_string(parts) + " drives only";
+    refusal.remedy = cause_row(refusal.cause).remedy;
+    candidate.assessment.findings.push_back(std::move(refusal));
+    candidate.assessment.usable = false;
+    return;
+  }
 }
 
 }  // namespace
@@ -69,11 +106,8 @@ Candidate storage_candidate(SessionState& state, const FileRange& range, const G
   candidate.assessment.findings = std::move(findings);
   add_belief(state, source, target, candidate);
   if (file.facts.drive.has_value()) {
-    link = path_between(
-               state.machine,
-               DeviceRef{DeviceRef::Kind::drive, static_cast<std::uint16_t>(*file.facts.drive)},
-               DeviceRef{DeviceRef::Kind::gpu, static_cast<std::uint16_t>(memory.gpu)})
-               .link;
+    link = link_of_drive(state.machine, *file.facts.drive, memory.gpu);
+    refuse_unprobed_parts(state.machine, *file.facts.drive, candidate);
   }
   return candidate;
 }

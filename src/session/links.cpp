@@ -85,7 +85,11 @@ Link staged_link(SessionState& state, const Place& source, const Place& target) 
   const DeviceRef bounce = gpu_takes_part ? host_node(numa_of(state.machine, near)) : host_node(0);
   const Link first = between(state, from, bounce);
   const Link second = between(state, bounce, to);
-  return badness(first) < badness(second) ? second : first;
+  return worse_link(first, second);
+}
+
+Link worse_link(Link one, Link other) {
+  return badness(one) < badness(other) ? other : one;
 }
 
 Link straight_link(SessionState& state, const Place& source, const Place& target) {

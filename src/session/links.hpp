@@ -9,6 +9,8 @@ namespace nobounce::session {
 /// the GPU's own NUMA node (the target's, where both are GPUs). `none` where no device takes part.
 [[nodiscard]] Link staged_link(SessionState& state, const Place& source, const Place& target);
 
+[[nodiscard]] Link worse_link(Link one, Link other);
+
 /// Where host memory lies. What nobody told us counts as node 0. Under regions_mutex.
 [[nodiscard]] std::uint32_t node_of_region(const SessionState& state, const HostMemory& memory);
 

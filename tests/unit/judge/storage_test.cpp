@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 #include "judge/file_systems.hpp"
@@ -230,8 +231,6 @@ INSTANTIATE_TEST_SUITE_P(
                [](World& w) { w.file.direct_io = fact(false, "EINVAL"); }},
         Broken{"virtio", Cause::storage_block_device_unsupported,
                [](World& w) { w.file.block_driver = "virtio_blk"; }},
-        Broken{"device_mapper", Cause::storage_block_device_unsupported,
-               [](World& w) { w.file.block_driver = "dm"; }},
         Broken{"not_registered", Cause::storage_driver_not_registered,
                [](World& w) { w.file.driver_registered = fact(false, "nvme is not listed"); }},
         Broken{"no_udev_record", Cause::storage_udev_missing,
@@ -256,6 +255,75 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"managed", Cause::memory_kind_managed,
                [](World& w) { w.allocation = AllocationKind::managed; }}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+// --- layers ------------------------------------------------------------------------------------
+
+/// The file lies on a drive that md or dm puts together from two.
+struct Layered : World {
+  Layered(const char* driver, const char* layer) {
+    Drive second = machine.drives[0];
+    second.name = "nvme2n1";
+    Drive whole = machine.drives[0];
+    whole.name = "md0";
+    whole.driver = driver;
+    whole.layer = layer;
+    whole.parts = {"nvme0n1", "nvme2n1"};
+    machine.drives.push_back(second);
+    machine.drives.push_back(whole);
+    file.drive = 3;
+    file.block_driver = driver;
+  }
+  [[nodiscard]] FindingState state() const {
+    const judge::StorageJudgement judgement = judge();
+    const Finding* finding = find(judgement, Cause::storage_mount_is_layered);
+    if (finding == nullptr) throw std::runtime_error("nothing is said of the layer");
+    return finding->state;
+  }
+};
+
+TEST(StorageLayers, StripesArePassedThroughMirrorsSince119AllOthersNever) {
+  EXPECT_EQ(Layered("md", "raid0").state(), FindingState::met);
+  EXPECT_TRUE(Layered("md", "raid0").judge().possible);
+  for (const char* layer : {"raid5", "raid6", "linear"}) {
+    EXPECT_EQ(Layered("md", layer).state(), FindingState::unmet) << layer;
+  }
+  for (const char* layer : {"lvm", "crypt", "multipath", ""}) {
+    EXPECT_EQ(Layered("dm", layer).state(), FindingState::unmet) << layer;
+  }
+  EXPECT_EQ(Layered("loop", "").state(), FindingState::unmet);
+  EXPECT_EQ(Layered("md", "").state(), FindingState::unknown);
+  for (const char* layer : {"raid1", "raid10"}) {
+    Layered world("md", layer);
+    EXPECT_EQ(world.state(), FindingState::unmet) << layer;
+    world.host.storage.cufile_version.value = "1.19";
+    EXPECT_EQ(world.state(), FindingState::met) << layer;
+    world.host.storage.cufile_version.value = "2.0";
+    EXPECT_EQ(world.state(), FindingState::met) << layer;
+    world.host.storage.cufile_version.value = std::nullopt;
+    EXPECT_EQ(world.state(), FindingState::unknown) << layer;
+  }
+}
+
+TEST(StorageLayers, AreNoBetterThanWhatLiesBelow) {
+  Layered world("md", "raid0");
+  world.machine.drives[2].driver = "dm";
+  EXPECT_EQ(world.state(), FindingState::unmet);
+  world.machine.drives[2].driver = "virtio_blk";
+  EXPECT_EQ(world.state(), FindingState::unmet);
+  world.machine.drives[3].parts.clear();
+  EXPECT_EQ(world.state(), FindingState::unknown);
+}
+
+TEST(StorageLayers, HaveThePathOfTheirWorstPart) {
+  Layered world("md", "raid0");
+  world.machine.drives[2].parent = Parent{Parent::Kind::pci_switch, 1};  // the other socket
+  const judge::StorageJudgement judgement = world.judge();
+  EXPECT_FALSE(judgement.possible);
+  EXPECT_EQ(first_unmet(judgement.findings), Cause::machine_cross_socket);
+  const Finding* finding = find(judgement, Cause::machine_cross_socket);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->subject, "drive:nvme2n1 -> gpu:0");
+}
 
 // --- not readable ------------------------------------------------------------------------------
 
