@@ -11,6 +11,10 @@
 
 namespace nobounce::cli {
 
+/// Said where the bytes of a transfer went to another process.
+inline constexpr const char* arrived_elsewhere =
+    "the bytes arrived in the memory of another process, whose own ledger knows how";
+
 /// Remembers the counters when made, and forgets earlier arrivals. `soft` must outlive it.
 class BusWatch {
  public:

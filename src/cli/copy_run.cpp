@@ -292,6 +292,8 @@ std::optional<Problem> CopyRun::move(std::size_t index) {
   if (!problem) problem = commit(hop, receipt);
   receipts_.push_back(receipt);
   if (account.has_value()) account->arrived = bus->arrived(hop.target, hop.target_path, hop.source);
+  if (account.has_value() && std::holds_alternative<RemoteMemory>(hop.target))
+    account->not_compared = arrived_elsewhere;
   print(receipt, account);
   return problem;
 }

@@ -11,16 +11,16 @@ namespace nobounce::cli {
 namespace {
 
 constexpr const char* token_variable = "NOBOUNCE_TOKEN";
-constexpr unsigned others_may_read = 0044;
+constexpr unsigned others_may_use = 0066;
 
-/// A secret that others may read is none.
+/// A secret that others may read, or put in place, is none.
 std::optional<Problem> check_file(system::Host& live, const std::string& path) {
   const Result<system::FileStatus> status = live.storage().status_of(path);
   if (!status.ok()) return Problem{status.error()};
-  if (status->type == system::FileType::regular && (status->mode & others_may_read) != 0) {
+  if (status->type == system::FileType::regular && (status->mode & others_may_use) != 0) {
     return Problem{Error{.origin = ErrorOrigin::input,
                          .attempted = "read the token in " + path,
-                         .detail = "other users may read that file",
+                         .detail = "other users may read or change that file",
                          .remedy = "chmod 600 " + path}};
   }
   return std::nullopt;

@@ -1,5 +1,6 @@
 // `nobounce serve`: offers memory to other processes, and prints what they do with it.
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -79,8 +80,10 @@ class ServeRun {
  private:
   [[nodiscard]] std::optional<Problem> prepare();
   [[nodiscard]] std::optional<Problem> listen();
+  [[nodiscard]] std::optional<ServerEvent> next_event(std::uint64_t timeout_ns);
   void print(const ServerEvent& event);
-  void print_bus();
+  void watch_bus();
+  void print_bus(const ServerEvent& ended);
   /// Whether it was the end of the only client that was waited for.
   [[nodiscard]] bool is_last(const ServerEvent& event) const;
 
@@ -91,7 +94,10 @@ class ServeRun {
   std::optional<Region> region_;
   std::optional<Server> server_;
   std::optional<Export> export_;
+  std::deque<ServerEvent> ahead_;  ///< taken from the server, not printed yet
   std::optional<BusWatch> bus_;
+  int under_way_ = 0;     ///< transfers that have begun and not ended, as far as was printed
+  bool crowded_ = false;  ///< the ledger has more in it than one transfer
 };
 
 std::optional<Problem> ServeRun::prepare() {
@@ -149,6 +155,7 @@ std::optional<Problem> ServeRun::listen() {
   Result<Export> offered = server_->serve(*region_, arguments_.name, arguments_.access);
   if (!offered.ok()) return Problem{std::move(offered).error(), exit_usage};
   export_.emplace(std::move(*offered));
+  if (arguments_.ledger) watch_bus();  // before anybody knows the address
   const report::ServerView view{.address = server_->address(),
                                 .name = arguments_.name,
                                 .place = arguments_.place,
@@ -171,18 +178,50 @@ void ServeRun::print(const ServerEvent& event) {
     context_.console.line(report::server_event_json(view));
     return;
   }
-  if (event.kind == ServerEvent::Kind::began && arguments_.ledger)
-    bus_.emplace(*context_.machine.soft);
+  const bool over = event.kind == ServerEvent::Kind::ended || event.kind == ServerEvent::Kind::lost;
+  if (event.kind == ServerEvent::Kind::began) crowded_ = ++under_way_ > 1 || crowded_;
+  if (over && under_way_ > 0) --under_way_;
   context_.console.text(report::server_event_text(view, context_.console.style()));
-  if (event.kind == ServerEvent::Kind::ended && bus_.has_value()) {
-    report::BusAccount account = bus_->account();
-    account.arrived =
-        bus_->arrived(region_->place(), "", Place{HostMemory{}});  // of this process's own memory
-    context_.console.text(
-        report::bus_text(account, event.receipt.value_or(Receipt{}), context_.console.style()));
-    bus_.reset();
+  if (over && bus_.has_value()) {
+    if (event.kind == ServerEvent::Kind::ended) print_bus(event);
+    watch_bus();
   }
   context_.console.flush();
+}
+
+/// From the end of one transfer on: when its client begins the next one is known only afterwards.
+void ServeRun::watch_bus() {
+  bus_.emplace(*context_.machine.soft);
+  while (std::optional<ServerEvent> event = server_->next_event())
+    ahead_.push_back(std::move(*event));
+  crowded_ = under_way_ > 0 || std::any_of(ahead_.begin(), ahead_.end(), [](const auto& event) {
+               return event.kind == ServerEvent::Kind::began;
+             });
+}
+
+void ServeRun::print_bus(const ServerEvent& ended) {
+  const Receipt receipt = ended.receipt.value_or(Receipt{});
+  report::BusAccount account = bus_->account();
+  while (std::optional<ServerEvent> event = server_->next_event())
+    ahead_.push_back(std::move(*event));
+  crowded_ = crowded_ || std::any_of(ahead_.begin(), ahead_.end(), [](const auto& event) {
+               return event.kind == ServerEvent::Kind::began;
+             });
+  if (receipt.target.kind == DeviceRef::Kind::remote) {
+    account.not_compared = arrived_elsewhere;
+  } else if (crowded_) {
+    account.not_compared = "another transfer was under way too";
+  } else {
+    account.arrived = bus_->arrived(region_->place(), "", Place{HostMemory{}});
+  }
+  context_.console.text(report::bus_text(account, receipt, context_.console.style()));
+}
+
+std::optional<ServerEvent> ServeRun::next_event(std::uint64_t timeout_ns) {
+  if (ahead_.empty()) return server_->next_event(timeout_ns);
+  std::optional<ServerEvent> event = std::move(ahead_.front());
+  ahead_.pop_front();
+  return event;
 }
 
 bool ServeRun::is_last(const ServerEvent& event) const {
@@ -194,14 +233,14 @@ int ServeRun::run() {
   if (auto problem = listen()) return context_.console.problem(*problem);
   int exit_code = exit_done;
   while (interrupts_.signal() == 0) {
-    const std::optional<ServerEvent> event = server_->next_event(look_interval_ns);
+    const std::optional<ServerEvent> event = next_event(look_interval_ns);
     if (!event.has_value()) continue;
     print(*event);
     if (arguments_.once) exit_code = worse(exit_code, exit_code_of(*event));
     if (is_last(*event)) break;
   }
   export_.reset();
-  while (const std::optional<ServerEvent> event = server_->next_event()) print(*event);
+  while (const std::optional<ServerEvent> event = next_event(0)) print(*event);
   return exit_code;
 }
 

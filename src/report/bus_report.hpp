@@ -31,6 +31,8 @@ struct BusAccount {
   /// How the target's bytes arrived; empty where the target is gone (a file that was never put in
   /// place).
   std::optional<CarriageBytes> arrived;
+  /// Why nothing is compared, where the reason is another one.
+  std::string not_compared;
 };
 
 /// Receipt and bus, carriage by carriage, then the flows, the DRAM and the links.

@@ -38,8 +38,13 @@ std::string comparison(const CarriageBytes& arrived, const Receipt& receipt, Sty
 std::string bus_text(const BusAccount& account, const Receipt& receipt, Style style) {
   std::string text = painted("bus ledger", Paint::strong, style) +
                      "  of this transfer and any probe before it, kept by the software machine\n";
-  text += account.arrived.has_value() ? comparison(*account.arrived, receipt, style)
-                                      : "  the target was not put in place: its bytes are gone\n";
+  if (account.arrived.has_value()) {
+    text += comparison(*account.arrived, receipt, style);
+  } else if (!account.not_compared.empty()) {
+    text += "  not compared: " + account.not_compared + "\n";
+  } else {
+    text += "  the target was not put in place: its bytes are gone\n";
+  }
   for (const BusAccount::Flow& flow : account.flows) {
     text += fmt::format("  {} B  {} -> {}, moved by {}\n", right(grouped(flow.bytes), 15),
                         visible(flow.source), visible(flow.target), visible(flow.initiator));

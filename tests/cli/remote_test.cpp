@@ -99,6 +99,27 @@ TEST(Remote, OneGibibyteTravelsDirectlyAndCostsNoHostMemory) {
   EXPECT_LE(std::stoull(digits), 64U << 10) << ran.out;
 }
 
+TEST(Remote, TheServersLedgerAgreesWithWhatItsClientSaysOrSaysWhyItIsNotCompared) {
+  for (const bool writing : {false, true}) {
+    Serving server(std::vector<std::string>{"--place", "gpu:0", "--length", "3000001", "--name",
+                                            "w", "--access", "write", "--ledger"} +
+                       without_registration,
+                   Serving::Format::text);
+    const std::string there = server.place("w");
+    const Ran ran = run_soft({"copy", writing ? "gpu:1" : there, writing ? there : "gpu:1",
+                              "--length", "3000001", "--ledger"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+    const Ran served = server.finish(SIGTERM);
+    EXPECT_EQ(served.exit_code, 0) << served.err;
+    const std::string& target = writing ? served.out : ran.out;
+    const std::string& source = writing ? ran.out : served.out;
+    EXPECT_FALSE(holds(target + source, "DIFFERENT")) << target << source;
+    EXPECT_TRUE(holds(target, "equal")) << target;
+    EXPECT_TRUE(holds(source, "not compared: the bytes arrived in the memory of another process"))
+        << source;
+  }
+}
+
 TEST(Remote, NothingIsTransferredAsSuch) {
   Serving server({"--place", "gpu:0", "--length", "0", "--name", "w"});
   const Ran ran = run_soft({"copy", server.place("w"), "gpu:1", "--length", "0", "--json"});
@@ -212,8 +233,10 @@ TEST(Remote, TokensComeFromAFileTheEnvironmentOrAnArgument) {
   const Ran shorter = run_soft(copy + std::vector<std::string>{"--token", "short", "--json"});
   EXPECT_EQ(shorter.exit_code, 2);
   EXPECT_FALSE(holds(shorter.out + shorter.err, "short\"")) << "a token is never printed";
-  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
-  EXPECT_EQ(run_soft(copy + std::vector<std::string>{"--token-file", file}).exit_code, 1);
+  for (const mode_t mode : {0644, 0604, 0620, 0602}) {
+    ASSERT_EQ(::chmod(file.c_str(), mode), 0);
+    EXPECT_EQ(run_soft(copy + std::vector<std::string>{"--token-file", file}).exit_code, 1) << mode;
+  }
   const std::vector<core::Json> events = server.end();
   EXPECT_EQ(text_at(last(events, "refused"), "/error/cause"), "remote.authentication_failed");
   for (const core::Json& event : events)

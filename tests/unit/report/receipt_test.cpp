@@ -150,6 +150,8 @@ TEST(BusText, SaysWhenNothingArrivedOrTheTargetIsGone) {
   EXPECT_TRUE(holds(bus_text(account, Receipt{}, {}), "nothing arrived"));
   account.arrived.reset();
   EXPECT_TRUE(holds(bus_text(account, Receipt{}, {}), "its bytes are gone"));
+  account.not_compared = "they went elsewhere";
+  EXPECT_TRUE(holds(bus_text(account, Receipt{}, {}), "not compared: they went elsewhere\n"));
 }
 
 }  // namespace
