@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Kills one of two processes at random moments of a transfer between them, and checks what the other one says.
 #
-#   bench/remote_kills.sh [PROGRAM] [COUNT] [SEED]      default: build/demo/nobounce 50 1
+#   bench/remote_kills.sh [PROGRAM] [COUNT] [SEED]      default: build/demo/nobounce 100 1
 #
-# Every second round stages. Exits with 0 only if no killed transfer was called done, every one that failed said why
-# within its time, the server went on after each killed client, and no shared segment or process is left.
+# Servers and clients in turn, so 50 of each; every second pair of rounds stages. Every second four kill at any moment of
+# the client's life, the others after its transfer has begun. Exits with 0 only if no killed transfer was called done,
+# every one that failed said why within its time, the server went on after each killed client, and no shared segment or
+# process is left.
 set -uo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 program=$(realpath -m "${1:-$home/build/demo/nobounce}")
-count=${2:-50}
+count=${2:-100}
 RANDOM=${3:-1}
 folder=$(mktemp -d)
 trap 'kill -KILL $(jobs -p) 2>/dev/null; rm -rf "$folder"' EXIT
@@ -32,6 +34,17 @@ start_server() {  # start_server SETTING...: $server, $address
 }
 wrong() { echo "round $round: $1"; bad=$((bad + 1)); }
 pause() { sleep "$(printf '0.%03d' $((RANDOM % $1)))"; }
+moment() {
+  if [ $((round % 8)) -lt 4 ]; then
+    pause 900
+    return
+  fi
+  for _ in $(seq 2000); do
+    grep -q '"event":"began"' server.txt && break
+    sleep 0.005
+  done
+  pause 200
+}
 
 for round in $(seq "$count"); do
   settings=()
@@ -41,7 +54,7 @@ for round in $(seq "$count"); do
     killed_servers=$((killed_servers + 1))
     "$program" copy "rdma://$address/w" gpu:1 "${machine[@]}" "${settings[@]}" --no-verify --json >client.txt 2>client.err &
     client=$!
-    pause 900
+    moment
     kill -KILL "$server"
     before=$(date +%s%N)
     wait "$client"
@@ -64,7 +77,7 @@ for round in $(seq "$count"); do
     killed_clients=$((killed_clients + 1))
     "$program" copy gpu:1 "rdma://$address/w" --length "$length" "${machine[@]}" "${settings[@]}" --no-verify >client.txt 2>&1 &
     client=$!
-    pause 900
+    moment
     kill -KILL "$client"
     wait "$client" 2>/dev/null
     "$program" copy "rdma://$address/w" gpu:1 --length 1MiB "${machine[@]}" >again.txt 2>&1 || wrong "the server served nobody after that: $(cat again.txt server.err)"
