@@ -352,9 +352,8 @@ Outcome KernelQueueState::outcome(const Status& drained) {
     receipt.state = TransferState::failed;
     receipt.add_cause(result.error->cause);
   }
-  session_.ledger->start();
-  session_.ledger->arrived(receipt.member, receipt.bytes, receipt.pinned_bytes);
-  session_.ledger->enter(receipt, false);  // the mode was asked for by name
+  const std::scoped_lock lock(session_.dispatcher->mutex());
+  session_.ledger->enter_whole(receipt, false);  // the mode was asked for by name
   return result;
 }
 

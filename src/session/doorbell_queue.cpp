@@ -346,9 +346,8 @@ Outcome DoorbellQueueState::outcome_of(bool writing, const Status& ended, const 
     receipt.state = TransferState::failed;
     receipt.add_cause(outcome.error->cause);
   }
-  session.ledger->start();
-  session.ledger->arrived(receipt.member, receipt.bytes, 0);
-  session.ledger->enter(receipt, false);
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  session.ledger->enter_whole(receipt, false);
   return outcome;
 }
 

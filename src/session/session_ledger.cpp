@@ -16,8 +16,9 @@ constexpr int errno_exists = 17;  // EEXIST
 std::uint64_t load(const std::atomic<std::uint64_t>& value) {
   return value.load(std::memory_order_relaxed);
 }
+/// One writer at a time: a locked instruction would cost more than all the rest of a receipt.
 void add(std::atomic<std::uint64_t>& value, std::uint64_t amount) {
-  value.fetch_add(amount, std::memory_order_relaxed);
+  value.store(load(value) + amount, std::memory_order_relaxed);
 }
 /// Mostly the value is there already: then the cache line stays shared.
 void set(std::atomic<std::uint64_t>& value, std::uint64_t wanted) {
@@ -26,7 +27,7 @@ void set(std::atomic<std::uint64_t>& value, std::uint64_t wanted) {
 /// Ends of transfers are counted after their bytes, and read before them: whoever sees an end sees
 /// the bytes, too.
 void end(std::atomic<std::uint64_t>& count) {
-  count.fetch_add(1, std::memory_order_release);
+  count.store(load(count) + 1, std::memory_order_release);
 }
 std::uint64_t ended(const std::atomic<std::uint64_t>& count) {
   return count.load(std::memory_order_acquire);
@@ -99,6 +100,12 @@ void SessionLedger::arrived(Member member, const CarriageBytes& bytes, std::uint
     if (bytes.by[i] != 0) add(page_->bytes[static_cast<std::size_t>(member)][i], bytes.by[i]);
   }
   if (pinned_bytes > load(page_->pinned_bytes)) set(page_->pinned_bytes, pinned_bytes);
+}
+
+void SessionLedger::enter_whole(const Receipt& receipt, bool staged_unasked) {
+  start();
+  arrived(receipt.member, receipt.bytes, receipt.pinned_bytes);
+  enter(receipt, staged_unasked);
 }
 
 LedgerSnapshot snapshot_of(const LedgerPage& page) {

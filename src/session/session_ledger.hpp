@@ -1,5 +1,6 @@
-// The session's running account, in memory that `nobounce stat` may map. Atomic counters only: no
-// lock, no allocation.
+// The session's running account, in memory that `nobounce stat` may map. It allocates nothing. Who
+// enters something holds the dispatcher's mutex; who reads needs no lock, in this process or
+// another.
 #pragma once
 
 #include <atomic>
@@ -50,6 +51,8 @@ class SessionLedger {
   void arrived(Member member, const CarriageBytes& bytes, std::uint64_t pinned_bytes);
   /// Enters a finished transfer. `staged_unasked`: it staged although the policy preferred direct.
   void enter(const Receipt& receipt, bool staged_unasked);
+  /// Start, arrival and end at once, of what is known only when it has ended.
+  void enter_whole(const Receipt& receipt, bool staged_unasked);
   [[nodiscard]] LedgerSnapshot snapshot() const;
   /// In a forked child: forget the segment without unmapping or removing it.
   void abandon();

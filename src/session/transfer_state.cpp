@@ -126,6 +126,7 @@ void TransferState_::begin(const std::optional<core::Confirmed>& confirmed) {
   confirmed_ = confirmed;
   refill();
   beginning_ = false;
+  if (attended_) first_rest_ = next_rest();
   confirmed_.reset();
 }
 
@@ -443,16 +444,14 @@ void TransferState_::attend() {
   });
 }
 
-void TransferState_::rest() {
-  core::OperationId waited = 0;
-  core::Provider* provider = nullptr;
-  {
-    const std::scoped_lock lock(session.dispatcher->mutex());
-    if (done || pending_.empty()) return;
-    waited = pending_[0].id;
-    provider = session.providers.of(pending_[0].segment);
-  }
-  provider->rest(waited);
+TransferState_::Resting TransferState_::next_rest() {
+  if (done || pending_.empty()) return {};
+  return {session.providers.of(pending_[0].segment), pending_[0].id};
+}
+
+TransferState_::Resting TransferState_::next_rest_locked() {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  return next_rest();
 }
 
 void TransferState_::look() {
@@ -469,9 +468,11 @@ void TransferState_::wait_attended() {
     return;
   }
   if (deadline_ns_ == 0 && receipt_.requested_bytes <= rest_bytes_most) {
+    Resting resting = first_rest_;
     for (std::uint64_t rested = 0; rested < receipt_.requested_bytes && !done;
          rested += attended_piece_bytes) {
-      rest();
+      if (rested > 0) resting = next_rest_locked();
+      if (resting.provider != nullptr) resting.provider->rest(resting.id);
       look();
     }
     if (done) return;

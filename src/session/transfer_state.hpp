@@ -73,7 +73,14 @@ struct TransferState_ : CompletionSink {
 
   static constexpr std::size_t pending_most = 16;
 
-  void rest();
+  /// What whoever attends waits for in the driver. It may have ended meanwhile.
+  struct Resting {
+    core::Provider* provider = nullptr;
+    core::OperationId id = 0;
+  };
+  /// Of the oldest piece under way; no provider where there is none. Under the dispatcher's lock.
+  [[nodiscard]] Resting next_rest();
+  [[nodiscard]] Resting next_rest_locked();
   void look();
   /// How long the next piece may be, and how many may be under way.
   [[nodiscard]] std::uint64_t piece_bytes_of(ProviderKind provider) const;
@@ -115,6 +122,7 @@ struct TransferState_ : CompletionSink {
   bool announced_ = false;
   bool submitting_ = false;
   bool beginning_ = false;
+  Resting first_rest_;
   std::optional<core::Confirmed> confirmed_;  ///< a moment ago: for what is submitted by begin
   bool attended_ = false;
   bool ended_here_ = false;  ///< found its end in its own look(): nobody else is in finish()
