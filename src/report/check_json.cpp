@@ -1,17 +1,35 @@
 // The document `nobounce.check/1`.
 #include <utility>
 
+#include "core/remedy_risk.hpp"
 #include "report/check_report.hpp"
 
 namespace nobounce::report {
 
 namespace {
 
+core::Json risks_json(const std::vector<core::RemedyRisk>& risks) {
+  core::JsonArray ways;
+  for (const core::RemedyRisk& risk : risks) {
+    ways.push_back(core::JsonObject{{"way", risk.way},
+                                    {"lasts", to_string(risk.lasting)},
+                                    {"needs_reboot", risk.needs_reboot},
+                                    {"gives_up", risk.gives_up}});
+  }
+  return ways;
+}
+
 core::Json finding_json(const Finding& finding) {
+  // Where nothing is to be done, nothing is risked.
+  const bool shown = !finding.remedy.empty();
   return core::JsonObject{
-      {"cause", to_string(finding.cause)}, {"subject", finding.subject},
-      {"state", to_string(finding.state)}, {"observed", finding.observed},
-      {"needed", finding.needed},          {"remedy", finding.remedy},
+      {"cause", to_string(finding.cause)},
+      {"subject", finding.subject},
+      {"state", to_string(finding.state)},
+      {"observed", finding.observed},
+      {"needed", finding.needed},
+      {"remedy", finding.remedy},
+      {"risk", risks_json(shown ? core::risks_of(finding) : std::vector<core::RemedyRisk>{})},
       {"source", finding.source},
   };
 }
@@ -46,7 +64,8 @@ core::Json check_json(const CheckReport& report) {
     notes.push_back(core::JsonObject{{"cause", to_string(note.cause)},
                                      {"subject", note.subject},
                                      {"text", note.text},
-                                     {"remedy", remedy}});
+                                     {"remedy", remedy},
+                                     {"risk", risks_json(core::risks_of(note.cause))}});
   }
   return core::JsonObject{{"schema", "nobounce.check/1"},
                           {"machine", label_json(report.machine)},

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "core/remedy_risk.hpp"
 #include "report/check_report.hpp"
 
 namespace nobounce::report {
@@ -155,6 +156,9 @@ std::string finding_lines(const Counted& counted, Style style) {
   if (finding.state != FindingState::met || counted.degrades) {
     detail("try",
            finding.remedy.empty() ? std::string(cause_row(finding.cause).remedy) : finding.remedy);
+    for (const core::RemedyRisk& risk : core::risks_of(finding)) {
+      detail("risk", core::risk_text(risk));
+    }
   }
   return text;
 }
@@ -171,6 +175,9 @@ std::string note_lines(const CheckNote& note, Style style) {
   };
   detail("observed", note.text);
   if (note.cause != Cause::none) detail("try", cause_row(note.cause).remedy);
+  for (const core::RemedyRisk& risk : core::risks_of(note.cause)) {
+    detail("risk", core::risk_text(risk));
+  }
   return text;
 }
 

@@ -49,6 +49,19 @@ TEST(CheckText, ListsEachUnmetFindingOnceWithItsRemedy) {
   EXPECT_FALSE(holds(text, "version 1.15")) << text;
 }
 
+TEST(CheckText, SaysWhatARemedyCosts) {
+  const std::string text = check_text(report_of_two_rows(), {}, {});
+  EXPECT_TRUE(holds(text, "risk     modprobe: until the next reboot\n")) << text;
+  const core::Json json = check_json(report_of_two_rows());
+  const core::JsonArray& findings =
+      *(*json.find("rows")->as_array())[0].find("findings")->as_array();
+  const core::JsonArray& risks = *findings[0].find("risk")->as_array();
+  ASSERT_FALSE(risks.empty());
+  EXPECT_EQ(*risks[0].find("lasts")->as_text(), "until_reboot");
+  EXPECT_FALSE(*risks[0].find("needs_reboot")->as_bool());
+  EXPECT_TRUE(findings[1].find("risk")->as_array()->empty()) << "it is met";
+}
+
 TEST(CheckText, ShowsMetFindingsWhenAsked) {
   EXPECT_TRUE(
       holds(check_text(report_of_two_rows(), {.met_findings_too = true}, {}), "version 1.15"));
