@@ -1,4 +1,5 @@
 // Who has a drive: its driver, and what is mounted from, swapped to or built on its block devices.
+#include <cerrno>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,9 +39,8 @@ class DriveReader {
       facts_.driver = last_part(*driver);
     // A function without a driver of its own, or with one that leaves it alone, has no block
     // device.
-    const Result<std::vector<std::string>> controllers = files_.list(folder + "/nvme");
-    if (!controllers.ok()) return facts_;
-    for (const std::string& controller : *controllers) read_controller(folder, controller);
+    for (const std::string& controller : names_in(folder + "/nvme"))
+      read_controller(folder, controller);
     return facts_;
   }
 
@@ -49,22 +49,26 @@ class DriveReader {
     facts_.uses.push_back({std::move(what), std::move(source)});
   }
 
+  /// What is not there uses nothing; what cannot be read may.
+  std::vector<std::string> names_in(const std::string& path) {
+    Result<std::vector<std::string>> names = files_.list(path);
+    if (names.ok()) return std::move(*names);
+    if (names.error().code != ENOENT) use(path + " cannot be read", path);
+    return {};
+  }
+
   /// Block devices are below the controller; with multipath below the subsystem, as its heads.
   void read_controller(const std::string& folder, const std::string& controller) {
     const std::string path = folder + "/nvme/" + controller;
     read_devices(path, controller);
-    const Result<std::vector<std::string>> subsystems = files_.list("/sys/class/nvme-subsystem");
-    if (!subsystems.ok()) return;
-    for (const std::string& name : *subsystems) {
+    for (const std::string& name : names_in("/sys/class/nvme-subsystem")) {
       const std::string heads = "/sys/class/nvme-subsystem/" + name;
       if (files_.exists(heads + "/" + controller)) read_devices(heads, "nvme");
     }
   }
 
   void read_devices(const std::string& folder, const std::string& prefix) {
-    const Result<std::vector<std::string>> names = files_.list(folder);
-    if (!names.ok()) return;
-    for (const std::string& name : *names) {
+    for (const std::string& name : names_in(folder)) {
       const bool named = name.substr(0, prefix.size()) == prefix;
       if (named && files_.exists(folder + "/" + name + "/dev")) read_disk(folder + "/" + name);
     }
@@ -94,15 +98,13 @@ class DriveReader {
       if (line.device == trimmed(*number) || line.source == name)
         use(name + " is mounted on " + line.point, mounts_file);
     }
-    const Result<std::vector<std::string>> holders = files_.list(path + "/holders");
-    if (holders.ok()) {
-      for (const std::string& holder : *holders) {
-        use("/dev/" + holder + " is built on " + name, path + "/holders");
-      }
-    }
+    for (const std::string& holder : names_in(path + "/holders"))
+      use("/dev/" + holder + " is built on " + name, path + "/holders");
     const Result<std::string> swaps = files_.read(swap_table);
-    if (swaps.ok() && (swaps->find(name + " ") != std::string::npos ||
-                       swaps->find(name + "\t") != std::string::npos)) {
+    if (!swaps.ok() && swaps.error().code != ENOENT) {
+      use("what holds swap cannot be read", swap_table);
+    } else if (swaps.ok() && (swaps->find(name + " ") != std::string::npos ||
+                              swaps->find(name + "\t") != std::string::npos)) {
       use(name + " holds swap", swap_table);
     }
   }

@@ -97,6 +97,18 @@ TEST(DriveFacts, CountAnUnreadableMountTableAsUse) {
   EXPECT_FALSE(read_drive_facts(files, bdf).uses.empty());
 }
 
+TEST(DriveFacts, CountWhateverCannotBeReadAsUse) {
+  for (const std::string& path :
+       {disk + "/holders", disk + "/nvme0n1p1/holders", std::string("/proc/swaps"),
+        function + "/nvme", std::string("/sys/class/nvme-subsystem")}) {
+    MemoryFiles files = idle_drive();
+    files.directory("/sys/class/nvme-subsystem");
+    ASSERT_TRUE(read_drive_facts(files, bdf).uses.empty());
+    files.refuse(path, EACCES);
+    EXPECT_FALSE(read_drive_facts(files, bdf).uses.empty()) << path;
+  }
+}
+
 TEST(DriveFacts, NameTheDriverAndTheClass) {
   MemoryFiles files = idle_drive();
   core::DriveFacts facts = read_drive_facts(files, bdf);
