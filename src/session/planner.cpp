@@ -22,6 +22,11 @@ Error bad_place(std::string attempted, std::string detail, Cause cause = Cause::
                .detail = std::move(detail)};
 }
 
+bool holds(const FileEntry& file, const FileRange& range) {
+  return range.offset.value <= file.length_bytes &&
+         range.length_bytes <= file.length_bytes - range.offset.value;
+}
+
 Status check_place(SessionState& state, const Place& place, bool is_target,
                    const std::string& attempted) {
   if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
@@ -47,7 +52,7 @@ Status check_place(SessionState& state, const Place& place, bool is_target,
     if (file == nullptr) return bad_place(attempted, "the file is not open in this session");
     if (is_target && !file->writable)
       return bad_place(attempted, "the file was opened for reading");
-    if (!is_target && range->offset.value + range->length_bytes > file->length_bytes) {
+    if (!is_target && !holds(*file, *range)) {
       return bad_place(attempted, "the file holds " + std::to_string(file->length_bytes) + " bytes",
                        Cause::file_shorter_than_expected);
     }
@@ -128,9 +133,7 @@ std::optional<PlaceFacts> facts_of(SessionState& state, const Place& place, bool
   if (range == nullptr) return std::nullopt;
   const FileEntry* file = state.files.entry(range->file);
   if (file == nullptr || (is_target && !file->writable)) return std::nullopt;
-  if (!is_target && range->offset.value + range->length_bytes > file->length_bytes) {
-    return std::nullopt;
-  }
+  if (!is_target && !holds(*file, *range)) return std::nullopt;
   return facts;
 }
 

@@ -123,6 +123,7 @@ Landing CopyStreams::look(CopyInFlight& copy, std::optional<Error>& error) {
       code = cuda.stream_query(on.stream);
       if (code == cuda::error_not_ready) return Landing::flying;
     }
+    if (code == success && copy.number <= on.failed) code = on.failure;
   }
   --on.in_flight;
   if (marked && mark->behind == copy.number) {
@@ -138,19 +139,25 @@ Landing CopyStreams::look(CopyInFlight& copy, std::optional<Error>& error) {
 
 CopyStreams::Rest CopyStreams::begin_rest(const CopyInFlight& copy) {
   ++copy.on->resting;
-  return {copy.on, copy.on->last, false};
+  return {copy.on, copy.on->last};
 }
 
 void CopyStreams::wait(Rest& rest) const {
   Cuda& cuda = contexts_.table();
   const ContextGuard guard(cuda, rest.on->context);
-  rest.landed = cuda.stream_synchronize(rest.on->stream) == success;
+  rest.code = cuda.stream_synchronize(rest.on->stream);
 }
 
 void CopyStreams::end_rest(const Rest& rest) {
   --rest.on->resting;
-  // After an error the copies are asked one by one.
-  if (rest.landed) rest.on->landed = std::max(rest.on->landed, rest.last);
+  if (rest.code == success) {
+    rest.on->landed = std::max(rest.on->landed, rest.last);
+    return;
+  }
+  // The driver may tell an error once only: no later answer makes these copies good.
+  rest.on->broken = true;
+  rest.on->failure = rest.code;
+  rest.on->failed = std::max(rest.on->failed, rest.last);
 }
 
 void CopyStreams::close(CopyStream& stream, const ContextGuard& guard) {

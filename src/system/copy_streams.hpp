@@ -41,6 +41,9 @@ struct CopyStream {
   std::uint32_t resting = 0;  ///< threads that wait in the driver: the stream must stay
   std::uint32_t in_flight = 0;
   bool broken = false;  ///< a copy failed or hangs: nothing new is put on it
+  /// What a thread that waited for copies up to `failed` was told.
+  cuda::CUresult failure = cuda::success;
+  std::uint64_t failed = 0;
 };
 
 /// A copy that was handed to the driver. Copies of a stream land in order.
@@ -77,7 +80,7 @@ class CopyStreams {
   struct Rest {
     CopyStream* on = nullptr;
     std::uint64_t last = 0;
-    bool landed = false;
+    cuda::CUresult code = cuda::success;
   };
   [[nodiscard]] static Rest begin_rest(const CopyInFlight& copy);
   void wait(Rest& rest) const;

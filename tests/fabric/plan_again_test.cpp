@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 
 #include "support/around_host.hpp"
 #include "support/gpu_kinds.hpp"
@@ -30,6 +31,12 @@ class MoodyCuda : public support::AroundCuda {
   bool refuses_mappings = false;
   int failing_copies = 0;
   std::function<void()> after_copy;
+  CUresult sync_code = cuda::success;  ///< of the next cuStreamSynchronize, which tells it once
+  CUresult stream_synchronize(CUstream stream) override {
+    const CUresult code = AroundCuda::stream_synchronize(stream);
+    const CUresult told = std::exchange(sync_code, cuda::success);
+    return told != cuda::success ? told : code;
+  }
   CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) override {
     if (refuses_access) return cuda::error_peer_access_unsupported;
     return AroundCuda::ctx_enable_peer_access(peer, flags);
@@ -223,6 +230,19 @@ TEST_F(PlanAgain, AccessThatAnotherSessionRegainsMeanwhileMakesNoStagedCopyDirec
   EXPECT_TRUE(test::equals_ledger(outcome.receipt, kinds_->arrived(at, small)));
 }
 
+/// What the driver says once and never again is still an error.
+TEST_F(PlanAgain, AnErrorToldToWhoWaitsIsNotForgotten) {
+  Region target = *session_->allocate(1, length);
+  warm(target, Policy::direct_required);
+  cuda_->sync_code = cuda::error_illegal_address;
+  const Outcome outcome =
+      session_->transfer(source_->place(), target.place(), {.policy = Policy::direct_required});
+  ASSERT_EQ(cuda_->sync_code, cuda::success) << "it was told";
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->code, cuda::error_illegal_address);
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0u);
+}
+
 /// Only the importer's GPU reaches an import: then the copy rests on the other way, too.
 TEST_F(PlanAgain, AccessOfAnImportThatSomebodyDisabledIsGotAgainBothWays) {
   Region target = adopted(AllocationKind::ipc_import);
@@ -357,6 +377,19 @@ class StoragePlanAgain : public ::testing::Test {
   }
   TemporaryDirectory directory_;
 };
+
+TEST_F(StoragePlanAgain, ARangeThatWrapsLiesOutsideOfItsFile) {
+  SoftSession soft(machine_with("workstation"), {});
+  write_file(directory_.file("data"), random_bytes(8192, 34));
+  Result<File> file = soft->open_file(directory_.file("data"));
+  Result<Region> region = soft->allocate(0, 8192);
+  ASSERT_TRUE(file.ok() && region.ok());
+  auto range = std::get<FileRange>(file->place(0, 8192));
+  range.offset = FileOffset{~std::uint64_t{0} - 4095};
+  const Outcome outcome = soft->transfer(range, region->place());
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::file_shorter_than_expected);
+}
 
 TEST_F(StoragePlanAgain, AModuleThatVanishesEndsDirectReads) {
   fabric::SoftOptions options;

@@ -81,7 +81,7 @@ Finding PeerAccess::finding(std::uint32_t source, std::uint32_t target) const {
   Finding finding{.cause = Cause::p2p_peer_access_not_enabled,
                   .subject = name_of(source) + " -> " + name_of(target),
                   .state = FindingState::met,
-                  .observed = "enabled in both contexts",
+                  .observed = "enabled in both contexts when it was last asked for",
                   .needed = "peer access enabled in both contexts",
                   .remedy = {},
                   .source = "cuCtxEnablePeerAccess"};

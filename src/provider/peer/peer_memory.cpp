@@ -138,6 +138,10 @@ void PeerMemory::forget(const core::RegionView& region) {
   attached_.erase(found);
   // The address may soon be other memory.
   const std::uint64_t end = memory->address.value + memory->length_bytes;
+  for (auto note = noted_.begin(); note != noted_.end();) {
+    const bool inside = note->first.second < end && note->second.end > memory->address.value;
+    note = inside ? noted_.erase(note) : std::next(note);
+  }
   const auto first = refusals_.lower_bound({memory->address.value, 0});
   const auto last = refusals_.lower_bound({end, 0});
   if (first == last) return;
