@@ -128,8 +128,9 @@ class KernelQueue {
   [[nodiscard]] const device::QueueSet& queues() const;
   [[nodiscard]] KernelQueueCounts counts() const;
   /// End the kernels first: what they still ask for is answered as stopped. One receipt for all
-  /// requests of the queue; an error if any of them failed, or if a slot that was claimed has not
-  /// been filled by the deadline.
+  /// requests of the queue; an error if any of them failed, if a slot that was claimed has not been
+  /// filled by the deadline, or if a read has not come back a second after it. The File must stay
+  /// open until then, and the destructor waits for such a read.
   [[nodiscard]] Outcome close(std::uint64_t timeout_ns = 5'000'000'000);
 
  private:

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint32_t page_bytes = 4096;
 constexpr std::uint32_t queues_max = 64;
+constexpr std::uint64_t back_patience_ns = 1'000'000'000;  ///< of close, for a system call
 
 Error input_error(std::string detail) {
   return Error{.origin = ErrorOrigin::input,
@@ -67,6 +68,8 @@ KernelQueueState::KernelQueueState(session::SessionState& of_session) : session_
 KernelQueueState::~KernelQueueState() {
   if (session_.forked()) return;
   if (!closed) (void)close(0);
+  (void)stop_workers(0);  // what is still in a system call uses all of this
+  let_go_of_file();
   --session_.handles;
 }
 
@@ -104,8 +107,8 @@ Status KernelQueueState::open(const Place& file, const KernelQueueOptions& chose
   Status status = allocate();
   if (status.ok()) status = start();
   if (!status.ok()) {
-    closed = true;  // no kernel has seen it
-    stop_workers();
+    closed = true;          // no kernel has seen it
+    (void)stop_workers(0);  // nobody has asked them for anything
     free_memory();
     let_go_of_file();
   }
@@ -239,9 +242,30 @@ Status KernelQueueState::drain(std::uint64_t deadline_ns) {
                                            : "a slot that a kernel claimed was not filled"};
 }
 
-void KernelQueueState::stop_workers() {
-  for (const system::WorkerId id : workers_) session_.host.workers().stop(id);
-  workers_.clear();
+bool KernelQueueState::stop_workers(std::uint64_t deadline_ns) {
+  stopping_.store(true);
+  system::Workers& workers = session_.host.workers();
+  const auto is_back = [&](std::size_t index) {
+    return index >= proxies_.size() || proxies_[index]->counts().turns.load() % 2 == 0;
+  };
+  (void)workers.wait(
+      [&] {
+        for (std::size_t i = 0; i < workers_.size(); ++i) {
+          if (workers_[i] != 0 && !is_back(i)) return false;
+        }
+        return true;
+      },
+      deadline_ns);
+  bool all = true;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i] == 0) continue;
+    if (deadline_ns != 0 && !is_back(i)) {
+      all = false;
+      continue;
+    }
+    workers.stop(std::exchange(workers_[i], 0));
+  }
+  return all;
 }
 
 void KernelQueueState::free_memory() {
@@ -360,7 +384,7 @@ Outcome KernelQueueState::outcome(const Status& drained) {
 Outcome KernelQueueState::close(std::uint64_t timeout_ns) {
   if (ended_.has_value()) return *ended_;
   closed = true;
-  stopping_.store(true, std::memory_order_relaxed);
+  stopping_.store(true);
   if (words_.address != nullptr && !(watch_ != nullptr && watch_->stalled()))
     set_state(device::State::stopping, device::code_stopped);
   Status empty;
@@ -368,11 +392,11 @@ Outcome KernelQueueState::close(std::uint64_t timeout_ns) {
   if (running)
     empty = drain(session_.host.clock().now_ns() + std::max<std::uint64_t>(timeout_ns, 1));
   if (!empty.ok()) set_state(device::State::failed, device::code_stopped);
-  stop_workers();
+  const bool all_back = stop_workers(session_.host.clock().now_ns() + back_patience_ns);
   ended_ = outcome(empty);
-  let_go_of_file();
+  if (all_back) let_go_of_file();
   // Where a claimed slot is still open, a kernel may be about to fill it: the memory stays then.
-  if (empty.ok()) free_memory();
+  if (empty.ok() && all_back) free_memory();
   return *ended_;
 }
 

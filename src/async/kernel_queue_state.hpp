@@ -58,7 +58,8 @@ struct KernelQueueState {
   [[nodiscard]] bool drained(const std::vector<std::uint64_t>& heads) const;
   /// False: a slot that was claimed has not been filled.
   [[nodiscard]] Status drain(std::uint64_t deadline_ns);
-  void stop_workers();
+  /// False: a request has not come back by the deadline (0: none), and its worker runs on.
+  bool stop_workers(std::uint64_t deadline_ns);
   void free_memory();
   /// While kernels may ask for its bytes the file stays open.
   void hold_file();

@@ -60,13 +60,16 @@ void Proxy::serve(const device::Request& request) {
     core::KernelAnswer answer;
     if (request.token >= queues_.tokens || queues_.queue_of(request.token) != index_) {
       answer.code = device::code_bad_token;
-    } else if (stopping_.load(std::memory_order_relaxed)) {
-      answer.code = device::code_stopped;
     } else {
-      counts_.turns.fetch_add(1, std::memory_order_relaxed);
-      auto* buffer = reinterpret_cast<std::byte*>(queues_.buffer_of(request.token));
-      answer = consumer_.carry_out(request, buffer, queues_.buffer_bytes);
-      counts_.turns.fetch_add(1, std::memory_order_relaxed);
+      // Before the question: who sets `stopping` and then sees an even number may join.
+      counts_.turns.fetch_add(1);
+      if (stopping_.load()) {
+        answer.code = device::code_stopped;
+      } else {
+        auto* buffer = reinterpret_cast<std::byte*>(queues_.buffer_of(request.token));
+        answer = consumer_.carry_out(request, buffer, queues_.buffer_bytes);
+      }
+      counts_.turns.fetch_add(1);
     }
     complete(request, answer);
   }

@@ -19,6 +19,7 @@ struct StreamOrder {
   std::uint64_t sequence = 0;
   std::uint64_t deadline_ns = 0;  ///< how long it may take once the stream is there
   std::uint32_t gpu = 0;
+  bool by_owner = true;  ///< the stream is of that GPU
   Visibility visibility = Visibility::native;
   DevicePointer status_word;
   std::unique_ptr<session::TransferState_> transfer;  ///< null once its end is known

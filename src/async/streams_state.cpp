@@ -18,6 +18,7 @@ using system::Step;
 namespace {
 
 constexpr std::uint64_t words_bytes = 1u << 20;
+constexpr int flush_to_all_devices = 200;
 constexpr std::uint64_t eager_ns = 200'000;      ///< the worker spins so long after a change
 constexpr std::uint64_t look_again_ns = 10'000;  ///< and then looks so often
 constexpr std::uint64_t stop_patience_ns = 2'000'000'000;  ///< of the watchdog, after a cancel
@@ -121,15 +122,26 @@ Status StreamsState::open() {
   return {};
 }
 
-Visibility StreamsState::visibility_for(const TransferPlan& plan, std::uint32_t gpu) const {
+/// The driver says of no stream whose it is, but takes an event only on streams of its context.
+bool StreamsState::is_stream_of(StreamHandle stream, std::uint32_t gpu) const {
+  system::Cuda& table = session_.contexts->table();
+  const Result<cuda::CUcontext> context = session_.contexts->context(gpu);
+  if (!context.ok()) return false;
+  const system::ContextGuard guard(table, *context);
+  return guard.status() == cuda::success &&
+         table.event_record(events_.at(gpu), stream) == cuda::success;
+}
+
+Visibility StreamsState::visibility_for(const TransferPlan& plan, std::uint32_t gpu,
+                                        bool by_owner) const {
   const auto& segments = plan.cut.segments;
   const bool inbound = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
     return by_another_device(segment) && std::holds_alternative<GpuMemory>(segment.target);
   });
-  return inbound ? visibility_of(abilities_.at(gpu)) : Visibility::native;
+  return inbound ? visibility_of(abilities_.at(gpu), by_owner) : Visibility::native;
 }
 
-std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32_t gpu) const {
+std::optional<Error> StreamsState::why_not(const TransferPlan& plan) const {
   if (plan.common->route.refused) {
     const Cause cause = plan.common->route.causes.empty() ? Cause::policy_direct_required
                                                           : plan.common->route.causes.front();
@@ -153,15 +165,20 @@ std::optional<Error> StreamsState::why_not(const TransferPlan& plan, std::uint32
                        " bytes into GPU memory is no copy engine's: from " +
                        std::to_string(engine_copy_bytes_min) + " bytes on it is");
   }
-  if (visibility_for(plan, gpu) == Visibility::refused) {
-    return refusal(
-        Cause::async_ordering_unproven,
-        "gpu:" + std::to_string(gpu) + " neither orders inbound writes nor offers to flush them");
-  }
   return std::nullopt;
 }
 
 Status StreamsState::warm_up(std::uint32_t gpu) {
+  {
+    system::Cuda& table = session_.contexts->table();
+    const Result<cuda::CUcontext> context = session_.contexts->context(gpu);
+    if (!context.ok()) return context.error();
+    const system::ContextGuard guard(table, *context);
+    cuda::CUevent event = nullptr;
+    const cuda::CUresult code = table.event_create(&event, cuda::event_disable_timing);
+    if (code != cuda::success) return cuda_error(table, code, "create an event");
+    events_.emplace(gpu, event);
+  }
   {
     const std::lock_guard probing(session_.probe_mutex);
     Result<GpuMemory> kept = session::probe_memory(session_, gpu);
@@ -271,7 +288,19 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
     return refusal(Cause::async_graph_capture, "the stream is being captured");
   Result<TransferPlan> plan = session::prepare_for_later(session_, source, target, options.policy);
   if (!plan.ok()) return std::move(plan).error();
-  if (auto error = why_not(*plan, *gpu)) return std::move(*error);
+  if (auto error = why_not(*plan)) return std::move(*error);
+  // Asked only where it makes a difference.
+  const bool by_owner =
+      visibility_for(*plan, *gpu, false) != Visibility::native && is_stream_of(stream, *gpu);
+  const Visibility visibility = visibility_for(*plan, *gpu, by_owner);
+  if (visibility == Visibility::refused) {
+    const std::string memory = "gpu:" + std::to_string(*gpu);
+    return refusal(Cause::async_ordering_unproven,
+                   by_owner ? memory + " neither orders inbound writes nor offers to flush them"
+                            : memory +
+                                  " orders inbound writes for its own streams at best, and "
+                                  "this one is not known to be its own");
+  }
 
   const Result<StreamLane*> lane = lane_of(stream);
   if (!lane.ok()) return lane.error();
@@ -288,7 +317,8 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
   }
   order->deadline_ns = options.deadline_ns == 0 ? StreamOptions{}.deadline_ns : options.deadline_ns;
   order->gpu = *gpu;
-  order->visibility = visibility_for(*plan, *gpu);
+  order->by_owner = by_owner;
+  order->visibility = visibility;
   order->status_word = DevicePointer{(*lane)->words.address_of((*lane)->words.status())};
   order->transfer = std::make_unique<TransferState_>(session_, std::move(*plan), source, target,
                                                      options.policy, 0);
@@ -367,8 +397,9 @@ bool StreamsState::serve(StreamLane& lane) {
       cuda::CUresult code = cuda::error_invalid_context;
       if (context.ok()) {
         const system::ContextGuard guard(table, *context);
-        code = table.flush_gpu_direct_rdma_writes(cuda::flush_target_current_context,
-                                                  cuda::flush_to_owner);
+        code = table.flush_gpu_direct_rdma_writes(
+            cuda::flush_target_current_context,
+            order->by_owner ? cuda::flush_to_owner : flush_to_all_devices);
       }
       if (code != cuda::success && !outcome.error.has_value()) {
         outcome.error = cuda_error(table, code, "flush what devices wrote into GPU memory",
@@ -446,6 +477,13 @@ void StreamsState::close() {
         until_ns);
     session_.host.workers().stop(*worker_);
   }
+  for (const auto& [gpu, event] : events_) {
+    const Result<cuda::CUcontext> context = session_.contexts->context(gpu);
+    if (!context.ok()) continue;
+    const system::ContextGuard guard(session_.contexts->table(), *context);
+    if (guard.alive()) (void)session_.contexts->table().event_destroy(event);
+  }
+  events_.clear();
   late_.clear();  // waits for what still moves
   bool passed = true;
   for (const auto& [stream, lane] : lanes_) {

@@ -30,10 +30,12 @@ struct StreamsState final : system::Worker {
 
  private:
   /// Why this transfer may not be put behind a stream's wait.
-  [[nodiscard]] std::optional<Error> why_not(const session::TransferPlan& plan,
-                                             std::uint32_t gpu) const;
-  [[nodiscard]] Visibility visibility_for(const session::TransferPlan& plan,
-                                          std::uint32_t gpu) const;
+  [[nodiscard]] std::optional<Error> why_not(const session::TransferPlan& plan) const;
+  /// Where another device writes into memory of `gpu`.
+  [[nodiscard]] Visibility visibility_for(const session::TransferPlan& plan, std::uint32_t gpu,
+                                          bool by_owner) const;
+  /// False where it is of another GPU, or of a context that is not ours.
+  [[nodiscard]] bool is_stream_of(StreamHandle stream, std::uint32_t gpu) const;
   /// Makes what is otherwise made at first use: readers, slots, streams.
   [[nodiscard]] Status warm_up(std::uint32_t gpu);
   [[nodiscard]] Result<StreamLane*> lane_of(StreamHandle stream);
@@ -50,6 +52,8 @@ struct StreamsState final : system::Worker {
   std::mutex mutex_;
   std::map<StreamHandle, std::unique_ptr<StreamLane>> lanes_;
   std::map<std::uint32_t, GpuAbilities> abilities_;  ///< written by open alone
+  std::map<std::uint32_t, system::cuda::CUevent>
+      events_;  ///< as `abilities_`; nobody waits for them
   system::HostBuffer words_;
   std::uint64_t words_gpu_ = 0;  ///< `words_` as GPUs name it
   std::size_t words_taken_ = 0;

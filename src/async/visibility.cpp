@@ -23,7 +23,8 @@ namespace cuda = system::cuda;
 
 namespace {
 constexpr int ordering_owner = 100;
-}
+constexpr int ordering_all = 200;
+}  // namespace
 
 Result<GpuAbilities> read_abilities(system::CudaContexts& contexts, std::uint32_t gpu) {
   Result<cuda::CUdevice> device = contexts.device(gpu);
@@ -42,9 +43,11 @@ Result<GpuAbilities> read_abilities(system::CudaContexts& contexts, std::uint32_
   return abilities;
 }
 
-Visibility visibility_of(const GpuAbilities& abilities) {
-  if (abilities.writes_ordering >= ordering_owner) return Visibility::native;
-  const bool by_stream = (abilities.flush_options & cuda::flush_option_memops) != 0;
+Visibility visibility_of(const GpuAbilities& abilities, bool by_owner) {
+  const int needed = by_owner ? ordering_owner : ordering_all;
+  if (abilities.writes_ordering >= needed) return Visibility::native;
+  // A stream flushes what was written to its own GPU.
+  const bool by_stream = by_owner && (abilities.flush_options & cuda::flush_option_memops) != 0;
   if (by_stream && abilities.flush_in_wait) return Visibility::flush_by_stream;
   if ((abilities.flush_options & cuda::flush_option_host) != 0) return Visibility::flush_by_host;
   return Visibility::refused;

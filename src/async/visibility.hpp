@@ -18,6 +18,7 @@ struct GpuAbilities {
                                                   std::uint32_t gpu);
 
 /// For bytes that another device wrote by itself. Copies of the GPU's own engines are `native`.
-[[nodiscard]] Visibility visibility_of(const GpuAbilities& abilities);
+/// `by_owner`: what reads them runs on the GPU that owns the memory, whose abilities these are.
+[[nodiscard]] Visibility visibility_of(const GpuAbilities& abilities, bool by_owner);
 
 }  // namespace nobounce::async

@@ -144,6 +144,42 @@ TEST(StreamOrders, ToAFileOrDriveThatNothingHasProvedLeaveItUntouched) {
   EXPECT_EQ(now, pair.old);
 }
 
+/// Ordered for the GPU that owns the memory says nothing of what another GPU's stream sees.
+TEST(StreamOrders, OfAnotherGpusStreamRestOnMoreThanTheOwnersOrder) {
+  const TemporaryDirectory directory;
+  write_file(directory.file("in"), random_bytes(length, 55));
+  struct Promise {
+    int ordering;
+    int flushes;
+    std::optional<Visibility> other;  ///< empty: refused
+  };
+  for (const Promise& promise :
+       {Promise{100, 0, std::nullopt}, Promise{100, 2, std::nullopt},
+        Promise{100, 1, Visibility::flush_by_host}, Promise{200, 0, Visibility::native}}) {
+    AsyncRig rig(machine_with("workstation"), {.deterministic = true},
+                 {{cuda::attribute_gpu_direct_rdma_writes_ordering, promise.ordering},
+                  {cuda::attribute_gpu_direct_rdma_flush_writes_options, promise.flushes}});
+    test::GpuKinds kinds(*rig.host);
+    auto file = rig.session->open_file(directory.file("in"));
+    auto region = rig.session->allocate(0, length);
+    auto streams = Streams::open(*rig.session);
+    ASSERT_TRUE(file.ok() && region.ok() && streams.ok());
+    auto own = streams->enqueue(rig.stream(), file->place(), region->place());
+    ASSERT_TRUE(own.ok()) << to_string(own.error());
+    EXPECT_EQ(own->visibility(), Visibility::native);
+    EXPECT_TRUE(own->wait(patience_ns)->ok());
+    const system::ContextGuard guard(kinds.api(), kinds.context(1));
+    auto other = streams->enqueue(rig.stream(), file->place(), region->place());
+    ASSERT_EQ(other.ok(), promise.other.has_value());
+    if (!other.ok()) {
+      EXPECT_EQ(other.error().cause, Cause::async_ordering_unproven);
+      continue;
+    }
+    EXPECT_EQ(other->visibility(), *promise.other);
+    EXPECT_TRUE(other->wait(patience_ns)->ok());
+  }
+}
+
 /// One GPU, a file, and a stream that is held up.
 class HeldStream : public ::testing::TestWithParam<bool> {
  protected:

@@ -2,7 +2,9 @@
 // one, and nothing of the driver called meanwhile.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "async/kernel_queue_state.hpp"
@@ -477,6 +479,82 @@ TEST(KernelQueues, ARequestThatTakesTooLongFailsItsQueue) {
   consumer.let_go = true;
   host.workers().stop(*first);
   host.workers().stop(*second);
+}
+
+/// Reads come back when the test lets them.
+class HeldStorage final : public support::AroundStorage {
+ public:
+  using AroundStorage::AroundStorage;
+  nobounce::Result<std::size_t> read(system::FileHandle file, std::byte* target,
+                                     std::size_t length_bytes, FileOffset offset) override {
+    while (!let_go()) std::this_thread::yield();
+    return AroundStorage::read(file, target, length_bytes, offset);
+  }
+  std::function<bool()> let_go = [] { return true; };
+};
+
+class HeldReads : public ::testing::Test {
+ protected:
+  HeldReads() {
+    write_file(directory_.file("hot"), test::random_bytes(page, 5));
+    rig_.emplace(machine_with("workstation"));
+    storage_.emplace(rig_->host->storage());
+    rig_->around->storage_part = &*storage_;
+    file_.emplace(*rig_->session->open_file(directory_.file("hot")));
+    queue_.emplace(*KernelQueue::open(*rig_->session, file_->place(),
+                                      {.tokens = 1, .proxies = 1, .stall_ns = 1'000'000}));
+  }
+  ~HeldReads() override {
+    queue_.reset();
+    file_.reset();
+    rig_.reset();
+  }
+  /// A kernel asks for one page, and gives up when the watch fails its queue.
+  void ask() {
+    auto reader = PageReader::load(*rig_->session, 0, 1);
+    ASSERT_TRUE(reader.ok());
+    PageReads wanted;
+    wanted.blocks = 1;
+    wanted.reads = 1;
+    wanted.file_bytes = page;
+    const auto result = reader->run(*queue_, wanted);
+    ASSERT_TRUE(result.ok()) << to_string(result.error());
+    EXPECT_EQ(result->sum.good, 0u);
+  }
+  [[nodiscard]] bool is_failed() const {
+    const auto state = queue_->queues().queue<device::NativePlatform>(0).state;
+    return device::state_of(std::atomic_ref<std::uint32_t>(*state).load()) == device::State::failed;
+  }
+
+  const TemporaryDirectory directory_;
+  std::optional<HeldStorage> storage_;
+  std::optional<AsyncRig> rig_;
+  std::optional<File> file_;
+  std::optional<KernelQueue> queue_;
+};
+
+/// That the read ended after all makes it no success: the kernels had given up.
+TEST_F(HeldReads, AQueueThatTheWatchFailedIsNoSuccess) {
+  storage_->let_go = [this] { return is_failed(); };
+  ask();
+  const Outcome outcome = queue_->close();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::async_queue_failed);
+  EXPECT_NE(outcome.error->detail.find("stall_ns"), std::string::npos);
+  EXPECT_EQ(outcome.receipt.state, TransferState::failed);
+}
+
+TEST_F(HeldReads, CloseDoesNotWaitForARequestThatDoesNotComeBack) {
+  std::atomic<bool> back{false};
+  storage_->let_go = [&] { return back.load(); };
+  ask();
+  const Outcome outcome = queue_->close(1'000'000);
+  EXPECT_FALSE(back.load());
+  back = true;
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::async_queue_failed);
+  queue_.reset();  // waits for it
+  file_.reset();
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, KernelOrdered, ::testing::Values(true, false),

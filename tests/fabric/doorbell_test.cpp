@@ -326,6 +326,24 @@ TEST(Doorbell, HoldsItsDriveAndItsRegion) {
       "Region was destroyed while");
 }
 
+/// No start waits for ever for a device that never becomes ready, or fails meanwhile (as those of
+/// NCCL and NIXL did).
+TEST(Doorbell, StartsOrSaysWhyNot) {
+  fabric::SoftOptions options = seeded(1);
+  options.faults.nvme_never_ready = true;
+  {
+    SoftSession soft(machine_with("spare-drive"), options);
+    const auto taken = soft->take_drive(soft->machine().drives[spare].bdf, {.take = true});
+    ASSERT_FALSE(taken.ok());
+    EXPECT_EQ(taken.error().cause, Cause::nvme_timeout);
+  }
+  Rig rig;
+  rig.soft.host().faults().nvme_fatal = 1;
+  EXPECT_FALSE(rig.open().ok());
+  rig.soft.host().faults().nvme_never_ready = true;
+  EXPECT_FALSE(rig.open().ok());
+}
+
 /// Less than what a probe reads proves nothing.
 TEST(Doorbell, IsRefusedForLessThanAProbe) {
   Rig rig;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "evidence/witness.hpp"
+#include "proof/ordered_row.hpp"
 #include "proof/prove.hpp"
 #include "support/around_host.hpp"
 #include "support/planted.hpp"
@@ -500,6 +501,49 @@ TEST(ProofSubjects, AreBestPartnersAndOnePairPerLevelUnlessAllAreWanted) {
   EXPECT_GE(count(false, Member::storage), 4);
   for (const Subject& subject : proof::choose_subjects(*soft, soft.host(), "", false))
     EXPECT_EQ(subject.member, Member::p2p);
+}
+
+/// Orders as a stream does, with a CPU proxy that posts; `untold`: nobody knows how the bytes went.
+class ByProxy final : public proof::OrderedRun {
+ public:
+  ByProxy(Session& session, bool untold) : session_(session), untold_(untold) {}
+  Issuer issuer() const override { return Issuer::stream; }
+  std::vector<Finding> findings() override { return {}; }
+  Result<proof::OrderedResult> run(const Place& source, const Place& target,
+                                   std::uint64_t) override {
+    proof::OrderedResult result{.outcome = session_.transfer(source, target)};
+    Receipt& receipt = result.outcome.receipt;
+    receipt.issuer = Issuer::stream;
+    receipt.poster = Poster::cpu_proxy;
+    if (untold_) {
+      const std::uint64_t all = receipt.bytes.total();
+      receipt.bytes = {};
+      receipt.bytes[Carriage::unattributed] = all;
+    }
+    return result;
+  }
+
+ private:
+  Session& session_;
+  bool untold_;
+};
+
+TEST(OrderedRows, AreDegradedByAProxyOnlyWhereTheyAreKnown) {
+  const TemporaryDirectory directory;
+  for (const bool untold : {false, true}) {
+    // A guest has no counters of its memory controllers that could tell instead.
+    const auto host = host_of(machine_with(untold ? "cloud-guest" : "workstation"));
+    const auto counted = system::CountedHost::wrap(*host);
+    Result<Session> session = Session::open(*counted, test::SoftSession::quiet());
+    ASSERT_TRUE(session.ok());
+    evidence::Witnesses witnesses(*host, counted.get());
+    ByProxy run(*session, untold);
+    const ProofRow row = proof::prove_ordered_row(
+        *session, *counted, witnesses, storage_of(directory, false), small_options(), run);
+    EXPECT_EQ(row.verdict, untold ? Verdict::unknown : Verdict::degraded) << told(row);
+    EXPECT_EQ(names(row, Cause::async_cpu_proxy), !untold) << told(row);
+    EXPECT_EQ(row.missing.empty(), !untold) << told(row);
+  }
 }
 
 }  // namespace

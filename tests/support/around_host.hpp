@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "system/host.hpp"
 
@@ -18,6 +20,7 @@ class AroundHost : public system::Host {
   system::Cufile* cufile_table = nullptr;   ///< null: the inner one
   system::Memory* memory_part = nullptr;    ///< null: the inner one
   system::Workers* workers_part = nullptr;  ///< null: the inner one
+  system::Storage* storage_part = nullptr;  ///< null: the inner one
 
   HostKind kind() const override { return inner_.kind(); }
   std::string_view name() const override { return inner_.name(); }
@@ -34,7 +37,9 @@ class AroundHost : public system::Host {
   Result<system::Verbs*> verbs() override { return inner_.verbs(); }
   Result<system::Network*> network() override { return inner_.network(); }
   system::Files& files() override { return inner_.files(); }
-  system::Storage& storage() override { return inner_.storage(); }
+  system::Storage& storage() override {
+    return storage_part != nullptr ? *storage_part : inner_.storage();
+  }
   system::Memory& memory() override {
     return memory_part != nullptr ? *memory_part : inner_.memory();
   }
@@ -79,6 +84,72 @@ class AroundCufile : public system::Cufile {
 
  private:
   system::Cufile& inner_;
+};
+
+/// The files of another host.
+class AroundStorage : public system::Storage {
+ public:
+  explicit AroundStorage(system::Storage& inner) : inner_(inner) {}
+  Result<system::FileHandle> open(std::string_view path,
+                                  const system::OpenOptions& options) override {
+    return inner_.open(path, options);
+  }
+  Status close(system::FileHandle file) override { return inner_.close(file); }
+  Result<system::FileStatus> status(system::FileHandle file) override {
+    return inner_.status(file);
+  }
+  Result<system::FileStatus> status_of(std::string_view path) override {
+    return inner_.status_of(path);
+  }
+  Result<std::string> real_path(std::string_view path) override { return inner_.real_path(path); }
+  bool is_symbolic_link(std::string_view path) override { return inner_.is_symbolic_link(path); }
+  Result<std::size_t> read(system::FileHandle file, std::byte* target, std::size_t length_bytes,
+                           FileOffset offset) override {
+    return inner_.read(file, target, length_bytes, offset);
+  }
+  Result<std::size_t> write(system::FileHandle file, const std::byte* source,
+                            std::size_t length_bytes, FileOffset offset) override {
+    return inner_.write(file, source, length_bytes, offset);
+  }
+  Status allocate(system::FileHandle file, std::uint64_t length_bytes) override {
+    return inner_.allocate(file, length_bytes);
+  }
+  Status truncate(system::FileHandle file, std::uint64_t length_bytes) override {
+    return inner_.truncate(file, length_bytes);
+  }
+  Status sync(system::FileHandle file) override { return inner_.sync(file); }
+  Status sync_directory(std::string_view path) override { return inner_.sync_directory(path); }
+  Status rename(std::string_view source, std::string_view target) override {
+    return inner_.rename(source, target);
+  }
+  Status remove(std::string_view path) override { return inner_.remove(path); }
+  Status copy_attributes(system::FileHandle source, system::FileHandle target) override {
+    return inner_.copy_attributes(source, target);
+  }
+  Result<std::uint64_t> resident_bytes(system::FileHandle file, FileOffset offset,
+                                       std::uint64_t length_bytes) override {
+    return inner_.resident_bytes(file, offset, length_bytes);
+  }
+  Result<MemoryFile> memory_file(std::string_view name, std::string_view content) override {
+    return inner_.memory_file(name, content);
+  }
+  Result<system::SharedSegment> create_segment(std::string_view name,
+                                               std::size_t length_bytes) override {
+    return inner_.create_segment(name, length_bytes);
+  }
+  Result<system::SharedSegment> open_segment(std::string_view name) override {
+    return inner_.open_segment(name);
+  }
+  void unmap_segment(const system::SharedSegment& segment) override {
+    inner_.unmap_segment(segment);
+  }
+  void remove_segment(std::string_view name) override { inner_.remove_segment(name); }
+  Result<std::vector<std::string>> list_segments(std::string_view prefix) override {
+    return inner_.list_segments(prefix);
+  }
+
+ private:
+  system::Storage& inner_;
 };
 
 /// Host memory of another host, with what is allocated counted.
