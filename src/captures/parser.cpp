@@ -10,11 +10,42 @@ namespace {
 constexpr std::size_t pieces_max = 4096;
 constexpr std::size_t signs_max = 300'000;
 constexpr std::size_t entries_max = 4096;
+constexpr std::uint64_t bytes_max = 128ULL << 20;
+/// Pieces that parsers may still add to.
+constexpr std::size_t pieces_open_max = 64;
+
+std::uint64_t bytes_of_json(const core::Json& json) {
+  std::uint64_t bytes = sizeof(core::Json);
+  if (const std::string* text = json.as_text()) bytes += text->size();
+  if (const core::JsonArray* items = json.as_array()) {
+    for (const core::Json& item : *items) bytes += bytes_of_json(item);
+  }
+  if (const core::JsonObject* members = json.as_object()) {
+    for (const auto& [key, value] : *members)
+      bytes += sizeof(key) + key.size() + bytes_of_json(value);
+  }
+  return bytes;
+}
+
+std::uint64_t bytes_of_sign(const core::CaptureSign& sign) {
+  std::uint64_t bytes = sizeof(sign) + sign.numbers.size() * sizeof(double);
+  for (const std::string* text :
+       {&sign.source, &sign.target, &sign.direction, &sign.word, &sign.other, &sign.host})
+    bytes += text->size();
+  for (const core::TextLine& line : sign.lines)
+    bytes += sizeof(line) + line.file.size() + line.text.size();
+  return bytes;
+}
 
 }  // namespace
 
 std::size_t Sink::open(std::string_view kind, std::uint64_t line) {
-  if (captures_.pieces.size() >= pieces_max) {
+  for (; pieces_done_ + pieces_open_max < captures_.pieces.size(); ++pieces_done_) {
+    for (const auto& [key, value] : captures_.pieces[pieces_done_].facts)
+      bytes_ += key.size() + bytes_of_json(value);
+  }
+  const bool full = bytes_ >= bytes_max && !captures_.pieces.empty();
+  if (full || captures_.pieces.size() >= pieces_max) {
     core::CapturePiece& last = captures_.pieces.back();
     set_fact(last.facts, "further_pieces_dropped", true);
     return captures_.pieces.size() - 1;
@@ -24,10 +55,12 @@ std::size_t Sink::open(std::string_view kind, std::uint64_t line) {
 }
 
 void Sink::add(core::CaptureSign sign) {
-  if (captures_.signs.size() >= signs_max) {
+  const std::uint64_t bytes = bytes_of_sign(sign);
+  if (captures_.signs.size() >= signs_max || bytes_ + bytes > bytes_max) {
     set_fact(captures_.pieces[sign.piece].facts, "further_signs_dropped", true);
     return;
   }
+  bytes_ += bytes;
   captures_.signs.push_back(std::move(sign));
 }
 

@@ -31,6 +31,8 @@ class Sink {
  private:
   std::string file_;
   core::Captures captures_;
+  std::uint64_t bytes_ = 0;      ///< of signs, and of the facts of pieces that are done
+  std::size_t pieces_done_ = 0;  ///< of which the facts are counted
 };
 
 class Parser {

@@ -103,6 +103,7 @@ class SimpleP2pParser : public Parser {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return false;
     ensure(line);
+    if (line.open) return true;  // the values may go on
     std::string pair(direction.has_value() ? first_word(*direction) : std::string_view());
     std::string values;
     for (const std::string_view word : words_of(text.substr(colon + 1)))

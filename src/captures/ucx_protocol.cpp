@@ -126,8 +126,8 @@ class UcxProtocolParser : public Parser {
         has(row.what, "copy from mapped"))
       return "copied";
     if (has(row.lanes, "sysv/") || has(row.lanes, "posix/")) return "shared_memory";
-    if (has(row.what, "zero-copy") && !has(row.what, "copy-out") && !row.estimated)
-      return "zero_copy";
+    if (has(row.what, "zero-copy") && !has(row.what, "copy-out"))
+      return row.estimated ? "zero_copy_estimated" : "zero_copy";
     return "other";
   }
 

@@ -403,6 +403,11 @@ void judge_protocols(TextCase& text) {
     };
     if (sign->word == "zero_copy")
       leave(Verdict::direct, "the library's protocol for large sizes copies nothing", {});
+    else if (sign->word == "zero_copy_estimated")
+      leave(Verdict::unknown,
+            "the library supposes that the far side copies nothing: an estimate, (?), which it "
+            "prints too where the far side uses bounce buffers",
+            {Cause::evidence_text_incomplete});
     else if (sign->word == "emulated_tcp")
       leave(Verdict::staged, "the library emulates the operation in software, over TCP",
             {Cause::rdma_software_emulation, Cause::rdma_socket_transport});

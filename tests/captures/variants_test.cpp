@@ -250,6 +250,14 @@ std::vector<Variant> variants() {
        "|                 8185..inf | rendezvous cuda_copy, zero-copy read from remote, cuda_copy, "
        "frag host | rc_mlx5/mlx5_0:1 |\n",
        {{M::rdma, V::staged, "GPU0-mlx5_0", "", Cause::rdma_host_buffers}}},
+      {"UCX: what it supposes of the far side",
+       "+---------------------------+--------------------------------------------------------------"
+       "+\n"
+       "| ucx inter-node cfg#3      | tagged message by ucp_tag_send*(multi) from cuda/GPU0        "
+       "|\n"
+       "|                    1..inf | (?) rendezvous zero-copy read from remote | rc_mlx5/mlx5_0:1 "
+       "|\n",
+       {{M::rdma, V::unknown, "GPU0-mlx5_0", "", Cause::evidence_text_incomplete}}},
       {"UCX: cuda_ipc within a node",
        "| ucx intra-node cfg#3      | tagged message by ucp_tag_send*(multi) from cuda/GPU0 to "
        "cuda  |\n"
