@@ -272,10 +272,11 @@ TEST(RemoteDirect, HostMemoryOfTheCallerIsLockedForItsTransfersOnly) {
   const Export offered = test::must(rig.server().serve(served, "w"));
   Peer peer = rig.connect();
   const RemoteRegion remote = test::must(peer.open("w"));
+  std::list<std::vector<std::byte>> all;  // none of them at the address of another one
   for (unsigned round = 1; round <= 5; ++round) {
     const std::vector<std::byte> bytes = random_bytes(length, round);
     rig.soft().plant(served.place(), bytes);
-    std::vector<std::byte> own(length);
+    std::vector<std::byte>& own = all.emplace_back(length);
     const Outcome outcome = rig.client().transfer(remote.place(), HostMemory{own.data(), length},
                                                   {.policy = Policy::direct_required});
     ASSERT_TRUE(outcome.ok()) << round << ": " << to_string(*outcome.error);
