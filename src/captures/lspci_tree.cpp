@@ -171,6 +171,12 @@ class LspciTreeParser : public Parser {
     for (const TreeDevice& device : devices_) {
       if (matters(device) && ends_of.size() < 64) ends_of.push_back(&device);
     }
+    for (const TreeDevice* device : ends_of) {
+      std::string path = "root:" + device->root;
+      for (const std::string& bridge : device->bridges) path += " " + bridge;
+      set_entry(facts(), "paths", device->address, path);
+      if (!device->name.empty()) set_entry(facts(), "products", device->address, device->name);
+    }
     for (std::size_t i = 0; i < ends_of.size(); ++i) {
       for (std::size_t j = i + 1; j < ends_of.size(); ++j) {
         set_entry(facts(), "level_of", ends_of[i]->address + "-" + ends_of[j]->address,

@@ -9,12 +9,19 @@ namespace nobounce::captures {
 
 namespace {
 
+struct XmlLink {
+  std::string target;  ///< the bus address of the GPU at its far end
+  std::uint64_t count = 0;
+};
+
 struct XmlDevice {
   std::string name;               ///< gpu2, mlx5_1
   std::vector<std::string> path;  ///< cpu, then every bridge above it
   std::optional<std::uint64_t> gdr;
   bool gpu = false;
   core::TextLine line;
+  std::vector<XmlLink> links;
+  std::uint64_t switch_links = 0;  ///< to NVSwitches
 };
 
 std::string_view xml_attribute(std::string_view tag, std::string_view name) {
@@ -110,6 +117,8 @@ class NcclTopologyParser : public Parser {
       take_pci(tag, alone, line);
     } else if (name == "gpu") {
       add("gpu" + std::string(xml_attribute(tag, "dev")), tag, true, line);
+    } else if (name == "nvlink") {
+      take_nvlink(tag);
     } else if (name == "net") {
       add(std::string(xml_attribute(tag, "name")), tag, false, line);
     }
@@ -150,6 +159,39 @@ class NcclTopologyParser : public Parser {
     devices_.push_back(std::move(device));
   }
 
+  /// Stands inside of the GPU's own element. Class 0x0680 is an NVSwitch.
+  void take_nvlink(std::string_view tag) {
+    const auto count = whole_number(xml_attribute(tag, "count"));
+    if (devices_.empty() || !devices_.back().gpu || !count.has_value() || *count > 1000) return;
+    XmlDevice& gpu = devices_.back();
+    if (starts(xml_attribute(tag, "tclass"), "0x0680")) {
+      gpu.switch_links += *count;
+    } else if (gpu.links.size() < 64) {
+      gpu.links.push_back({std::string(xml_attribute(tag, "target")), *count});
+    }
+  }
+
+  /// Links that join two GPUs, straight or by switches that both hang on; 0: none.
+  static std::uint64_t links_between(const XmlDevice& a, const XmlDevice& b) {
+    std::uint64_t count = 0;
+    for (const XmlLink& link : a.links) {
+      if (!b.path.empty() && link.target == b.path.back()) count += link.count;
+    }
+    return count > 0 ? count : std::min(a.switch_links, b.switch_links);
+  }
+
+  /// Where a device hangs, without its own function, and that function.
+  void leave_places() {
+    for (const XmlDevice& device : devices_) {
+      if (device.path.empty()) continue;
+      std::string above;
+      for (std::size_t i = 0; i + 1 < device.path.size(); ++i)
+        above += (i == 0 ? "" : " ") + device.path[i];
+      set_entry(facts(), "paths", sign_name(device), above);
+      set_entry(facts(), "bus_addresses", sign_name(device), device.path.back());
+    }
+  }
+
   /// By the bridges that both hang below; the device's own function is the last step of its path.
   static std::string level_of(const XmlDevice& a, const XmlDevice& b) {
     std::size_t common = 0;
@@ -169,6 +211,9 @@ class NcclTopologyParser : public Parser {
         const XmlDevice& a = devices_[turn ? j : i];
         const XmlDevice& b = devices_[turn ? i : j];
         if (a.path.empty() || b.path.empty()) continue;
+        if (const std::uint64_t links = links_between(a, b); links > 0)
+          set_entry(facts(), "nvlinks", sign_name(a) + "-" + sign_name(b),
+                    "NV" + std::to_string(links));
         const std::string level = level_of(a, b);
         set_entry(facts(), "level_of", a.name + "-" + b.name, level);
         core::CaptureSign one;
@@ -213,6 +258,7 @@ class NcclTopologyParser : public Parser {
     set_fact(facts(), "gpu_functions", gpu_functions_);
     set_fact(facts(), "nic_functions", adapter_functions_);
     set_fact(facts(), "bridges", bridges_);
+    leave_places();
     leave_levels();
     leave_gdr();
     core::CaptureSign shown;

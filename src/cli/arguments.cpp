@@ -96,6 +96,11 @@ CLI::App* add_topo(CLI::App& app, TopoArguments& topo) {
   CLI::App* command = add_command(app, "topo");
   command->add_option("--svg", topo.svg, "draw the machine into this file as well")
       ->type_name("FILE");
+  command
+      ->add_option("--from", topo.from,
+                   "show what a file holds instead of this machine: a recording, nvidia-smi topo "
+                   "-m, an NCCL topology (XML), lspci -tv; - is standard input")
+      ->type_name("FILE");
   return command;
 }
 

@@ -22,7 +22,8 @@ struct MachineSelection {
 };
 
 struct TopoArguments {
-  std::string svg;  ///< a file to draw the machine into
+  std::string svg;   ///< a file to draw the machine into
+  std::string from;  ///< a recording, a machine, or captured text; `-` is standard input
 };
 
 struct CheckArguments {

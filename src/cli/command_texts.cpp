@@ -51,12 +51,14 @@ CommandDescription topo() {
       .summary = "show the machine: its tree, how far devices are apart, best partners",
       .details =
           "Reads the machine and changes nothing. The JSON document is a machine "
-          "description that --machine soft:PATH reads.",
+          "description that --machine soft:PATH reads. With --from, what a text shows: how far "
+          "devices are apart, and the tree where the text has one.",
       .positionals = {},
       .options = {},
       .exits = {{"0", "the machine was read"}, {"1", "error"}, {"2", "the command line is wrong"}},
       .examples = {{"nobounce topo", "this machine"},
                    {"nobounce topo --machine soft:dgx", "a machine with eight GPUs"},
+                   {"nvidia-smi topo -m | nobounce topo --from -", "what a text shows"},
                    {"nobounce topo --json > machine.json",
                     "edit it, then: nobounce check --machine soft:machine.json"}}};
 }

@@ -23,7 +23,9 @@ struct CommandContext {
 [[nodiscard]] int run_stat(CommandContext& context, const StatArguments& arguments);
 
 [[nodiscard]] int run_record(CommandContext& context, const RecordArguments& arguments);
-/// Opens its machines itself.
+/// These open their machines themselves.
+[[nodiscard]] int run_topo_from(Console& console, const TopoArguments& arguments,
+                                MachineSelection selection, system::Host& live);
 [[nodiscard]] int run_diff(Console& console, const DiffArguments& arguments, system::Host& live);
 
 /// These need no machine; `explain` reads files of the live one.

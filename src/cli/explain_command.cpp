@@ -1,13 +1,13 @@
 // `nobounce explain`: captured text in, verdicts out; or the page of a cause.
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <nobounce/cause.hpp>
 #include "captures/read_text.hpp"
+#include "cli/capture_input.hpp"
 #include "cli/cause_pages.hpp"
 #include "cli/commands.hpp"
 #include "cli/verdict_exit.hpp"
@@ -17,8 +17,6 @@
 namespace nobounce::cli {
 
 namespace {
-
-constexpr std::size_t explain_chunk_bytes = 1u << 20;
 
 int list_causes(Console& console) {
   if (console.json()) {
@@ -60,53 +58,6 @@ int print_page(Console& console, const CausePage& page) {
   return exit_done;
 }
 
-Status read_standard_input(captures::TextReader& reader) {
-  std::vector<char> buffer(explain_chunk_bytes);
-  while (true) {
-    const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), stdin);
-    if (got > 0) reader.feed({buffer.data(), got});
-    if (got < buffer.size()) break;
-  }
-  if (std::ferror(stdin) != 0) {
-    return Error{.origin = ErrorOrigin::input,
-                 .attempted = "read standard input",
-                 .detail = "it cannot be read",
-                 .remedy = "nvidia-smi topo -m | nobounce explain -"};
-  }
-  return {};
-}
-
-Status read_file(system::Host& host, const std::string& path, captures::TextReader& reader) {
-  system::Storage& storage = host.storage();
-  const Result<system::FileHandle> file = storage.open(path, {});
-  if (!file.ok()) {
-    Error error = file.error();
-    if (error.remedy.empty())
-      error.remedy =
-          "name a file with captured text, - for standard input, or a cause of "
-          "nobounce explain --list";
-    return error;
-  }
-  std::vector<char> buffer(explain_chunk_bytes);
-  std::uint64_t offset = 0;
-  Status status;
-  while (status.ok()) {
-    const Result<std::size_t> got = storage.read(*file, reinterpret_cast<std::byte*>(buffer.data()),
-                                                 buffer.size(), FileOffset{offset});
-    if (!got.ok()) {
-      Error error = got.error();
-      error.remedy = "of a pipe: COMMAND | nobounce explain -; of a directory: its files";
-      status = error;
-      break;
-    }
-    if (*got == 0) break;
-    reader.feed({buffer.data(), *got});
-    offset += *got;
-  }
-  (void)storage.close(*file);
-  return status;
-}
-
 }  // namespace
 
 int run_explain(Console& console, system::Host& live, const ExplainArguments& arguments) {
@@ -117,11 +68,8 @@ int run_explain(Console& console, system::Host& live, const ExplainArguments& ar
   }
   captures::TextReader reader;
   for (const std::string& input : arguments.inputs) {
-    reader.begin(input);
-    const Status status =
-        input == "-" ? read_standard_input(reader) : read_file(live, input, reader);
+    const Status status = read_capture(live, input, reader);
     if (!status.ok()) return console.problem({status.error()});
-    reader.end();
   }
   const core::Explanation explanation = judge::explain(reader.finish());
   if (console.json()) {

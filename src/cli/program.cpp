@@ -36,6 +36,9 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
   if (const auto* diff = std::get_if<DiffArguments>(&arguments.command)) {
     return run_diff(console, *diff, live);
   }
+  const auto* topo = std::get_if<TopoArguments>(&arguments.command);
+  if (topo != nullptr && !topo->from.empty())
+    return run_topo_from(console, *topo, arguments.machine, live);
   Attempt<OpenMachine> opened = open_machine(arguments.machine, live);
   if (const auto* problem = std::get_if<Problem>(&opened)) return console.problem(*problem);
   CommandContext context{console, std::get<OpenMachine>(opened), live,
@@ -43,7 +46,7 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
   return std::visit(
       Overloaded{[&](const VersionArguments&) { return exit_done; },
                  [&](const ExplainArguments&) { return exit_done; },
-                 [&](const TopoArguments& topo) { return run_topo(context, topo); },
+                 [&](const TopoArguments& here) { return run_topo(context, here); },
                  [&](const CheckArguments& check) { return run_check(context, check); },
                  [&](const CopyArguments& copy) { return run_copy(context, copy); },
                  [&](const ProveArguments& prove) { return run_prove(context, prove); },

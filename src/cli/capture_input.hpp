@@ -1,0 +1,16 @@
+// Captured text from files and standard input.
+#pragma once
+
+#include <string>
+
+#include <nobounce/result.hpp>
+#include "captures/read_text.hpp"
+#include "system/host.hpp"
+
+namespace nobounce::cli {
+
+/// One text, begun and ended: of a file, or `-` for standard input. In chunks: memory is bounded.
+[[nodiscard]] Status read_capture(system::Host& host, const std::string& path,
+                                  captures::TextReader& reader);
+
+}  // namespace nobounce::cli

@@ -1,0 +1,152 @@
+// Puts the topology of each piece together.
+#include "judge/text_topology.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace nobounce::judge {
+
+namespace {
+
+using core::CapturePiece;
+using core::CaptureSign;
+using core::SignKind;
+using core::TextDevice;
+using core::TextDeviceKind;
+using core::TextTopology;
+
+const core::JsonObject* entries_of(const CapturePiece& piece, std::string_view name) {
+  for (const auto& [key, value] : piece.facts) {
+    if (key == name) return value.as_object();
+  }
+  return nullptr;
+}
+
+std::vector<std::string> steps_of(std::string_view text) {
+  std::vector<std::string> steps;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    steps.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return steps;
+}
+
+bool holds_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+/// Of a device that a text calls by its address, its product tells.
+TextDeviceKind kind_of_product(std::string_view product) {
+  if (holds_any(product, {"Non-Volatile", "NVMe", "SSD"})) return TextDeviceKind::drive;
+  if (holds_any(product, {"Mellanox", "ConnectX", "BlueField", "Ethernet"}))
+    return TextDeviceKind::nic;
+  if (holds_any(product, {"NVSwitch", "Bridge", "Audio"})) return TextDeviceKind::other;
+  if (holds_any(product, {"NVIDIA", "Instinct"})) return TextDeviceKind::gpu;
+  return TextDeviceKind::other;
+}
+
+class TopologyMaker {
+ public:
+  TopologyMaker(const core::Captures& captures, std::size_t piece)
+      : captures_(captures), number_(piece), piece_(captures.pieces[piece]) {}
+
+  TextTopology make() {
+    made_.format = piece_.kind;
+    made_.file = piece_.file;
+    made_.first_line = piece_.first_line;
+    made_.last_line = piece_.last_line;
+    for (const CaptureSign& sign : captures_.signs) {
+      if (sign.piece != number_) continue;
+      if (sign.kind == SignKind::nvlink_hidden)
+        made_.notes.emplace_back("this form of topo shows PCIe only: NVLinks are not in it");
+      if (sign.kind == SignKind::guest)
+        made_.notes.emplace_back("a virtual machine: its hypervisor may have made this tree up");
+      if (sign.kind != SignKind::level) continue;
+      const std::size_t source = device(sign.source);
+      put(source, device(sign.target), sign.word);
+    }
+    if (piece_.kind == "lspci_tree") {
+      take_pairs("level_of");
+      made_.notes.emplace_back("lspci shows no NVLinks");
+    }
+    take_pairs("nvlinks");
+    describe();
+    return std::move(made_);
+  }
+
+ private:
+  std::size_t device(const std::string& name) {
+    const auto found = std::find_if(made_.devices.begin(), made_.devices.end(),
+                                    [&name](const TextDevice& each) { return each.name == name; });
+    if (found != made_.devices.end())
+      return static_cast<std::size_t>(found - made_.devices.begin());
+    const bool gpu = name.compare(0, 3, "GPU") == 0;
+    const bool address = name.find(':') != std::string::npos;
+    made_.devices.push_back({name,
+                             gpu       ? TextDeviceKind::gpu
+                             : address ? TextDeviceKind::other
+                                       : TextDeviceKind::nic,
+                             "",
+                             {}});
+    return made_.devices.size() - 1;
+  }
+
+  /// The nearer one stands: NVLinks beside the level of PCIe.
+  void put(std::size_t one, std::size_t other, const std::string& level) {
+    if (one == other || level.empty()) return;
+    std::string& present = made_.levels[std::minmax(one, other)];
+    if (present.empty() || core::level_rank(level) < core::level_rank(present)) present = level;
+  }
+
+  void take_pairs(std::string_view name) {
+    const core::JsonObject* pairs = entries_of(piece_, name);
+    if (pairs == nullptr) return;
+    for (const auto& [key, value] : *pairs) {
+      const std::size_t dash = key.find('-');
+      const std::string* level = value.as_text();
+      if (dash == std::string::npos || level == nullptr) continue;
+      const std::size_t one = device(key.substr(0, dash));
+      put(one, device(key.substr(dash + 1)), *level);
+    }
+  }
+
+  void describe() {
+    const auto text_of = [this](std::string_view name, const std::string& key) {
+      const core::JsonObject* entries = entries_of(piece_, name);
+      if (entries == nullptr) return std::string();
+      for (const auto& [each, value] : *entries) {
+        if (each == key && value.as_text() != nullptr) return *value.as_text();
+      }
+      return std::string();
+    };
+    for (TextDevice& each : made_.devices) {
+      each.path = steps_of(text_of("paths", each.name));
+      each.detail = text_of("products", each.name);
+      if (!each.detail.empty()) each.kind = kind_of_product(each.detail);
+      if (each.detail.empty()) each.detail = text_of("nic_names", each.name);
+      if (each.detail.empty()) each.detail = text_of("bus_addresses", each.name);
+    }
+  }
+
+  const core::Captures& captures_;
+  std::size_t number_;
+  const CapturePiece& piece_;
+  TextTopology made_;
+};
+
+}  // namespace
+
+std::vector<TextTopology> text_topologies(const core::Captures& captures) {
+  std::vector<TextTopology> made;
+  for (std::size_t piece = 0; piece < captures.pieces.size(); ++piece) {
+    TextTopology topology = TopologyMaker(captures, piece).make();
+    if (!topology.levels.empty()) made.push_back(std::move(topology));
+  }
+  return made;
+}
+
+}  // namespace nobounce::judge
