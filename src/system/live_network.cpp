@@ -30,6 +30,8 @@ constexpr int keepalive_idle_seconds = 4;
 constexpr int keepalive_interval_seconds = 2;
 constexpr int keepalive_probes = 3;
 constexpr unsigned unacknowledged_ms = 10'000;
+/// How long an address may say nothing while its name has others.
+constexpr std::uint64_t silence_ns = 3'000'000'000;
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -96,11 +98,16 @@ class LiveNetwork final : public Network {
   bool wait(std::span<const Watch> watched, std::uint64_t timeout_ns) override;
 
  private:
-  /// The addresses of a name, and the first that has not been tried.
+  /// The addresses of a name, the first that has not been tried, and since when one is.
   struct Dial {
     Addresses addresses;
     const addrinfo* next = nullptr;
+    std::uint64_t since_ns = 0;
   };
+  /// The next attempt takes the place of the one under way, whose handle stays. Under mutex_.
+  bool dial_next(SocketHandle socket, Dial& dial, int& code);
+
+  const std::unique_ptr<Clock> clock_ = make_live_clock();
   std::mutex mutex_;
   std::map<int, Dial> dials_;  ///< under way, by descriptor
 };
@@ -146,7 +153,7 @@ Result<SocketHandle> LiveNetwork::connect(const SocketAddress& to) {
   Result<Addresses> addresses = resolve(to, 0, attempted);
   if (!addresses.ok()) return std::move(addresses).error();
   int code = EADDRNOTAVAIL;
-  Dial dial{std::move(*addresses), nullptr};
+  Dial dial{.addresses = std::move(*addresses), .since_ns = clock_->now_ns()};
   dial.next = dial.addresses.get();
   Descriptor socket = begin_next(dial.next, code);
   if (!socket.valid()) return os_error(code, attempted, Cause::remote_unreachable);
@@ -165,21 +172,32 @@ void LiveNetwork::close(SocketHandle socket) {
   ::close(socket.descriptor);
 }
 
+bool LiveNetwork::dial_next(SocketHandle socket, Dial& dial, int& code) {
+  const Descriptor again = begin_next(dial.next, code);
+  dial.since_ns = clock_->now_ns();
+  if (again.valid() && ::dup3(again.number(), socket.descriptor, O_CLOEXEC) >= 0) return true;
+  if (again.valid()) code = errno;
+  return false;
+}
+
 Result<bool> LiveNetwork::connected(SocketHandle socket) {
   pollfd look{socket.descriptor, POLLOUT, 0};
-  if (::poll(&look, 1, 0) <= 0 || look.revents == 0) return false;
   int code = 0;
+  if (::poll(&look, 1, 0) <= 0 || look.revents == 0) {
+    const std::lock_guard lock(mutex_);
+    const auto dial = dials_.find(socket.descriptor);
+    if (dial == dials_.end() || dial->second.next == nullptr) return false;
+    if (clock_->now_ns() - dial->second.since_ns < silence_ns) return false;
+    (void)dial_next(socket, dial->second,
+                    code);  // where all others refuse, this one may still come
+    return false;
+  }
   socklen_t length = sizeof(code);
   if (::getsockopt(socket.descriptor, SOL_SOCKET, SO_ERROR, &code, &length) != 0) code = errno;
   {
     const std::lock_guard lock(mutex_);
     const auto dial = dials_.find(socket.descriptor);
-    if (dial != dials_.end() && code != 0) {
-      // The handle stays: the next attempt takes the place of the one that failed.
-      const Descriptor again = begin_next(dial->second.next, code);
-      if (again.valid() && ::dup3(again.number(), socket.descriptor, O_CLOEXEC) >= 0) return false;
-      if (again.valid()) code = errno;
-    }
+    if (dial != dials_.end() && code != 0 && dial_next(socket, dial->second, code)) return false;
     if (dial != dials_.end()) dials_.erase(dial);
   }
   if (code != 0) return os_error(code, "connect", Cause::remote_unreachable);

@@ -6,9 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "system/live_host.hpp"
 #include "system/network.hpp"
@@ -16,7 +19,9 @@
 namespace {
 
 constexpr const char* two_addresses = "two-addresses.example";
+constexpr const char* first_is_silent = "first-is-silent.example";
 int refused_to_come = 0;  // that many answers of SO_ERROR are refusals
+time_t seconds_ahead = 0;
 
 }  // namespace
 
@@ -24,18 +29,27 @@ extern "C" {
 
 int __real_getaddrinfo(const char* node, const char* service, const addrinfo* hints,
                        addrinfo** answer);
+int __real_clock_gettime(clockid_t clock, timespec* now);
+int __wrap_clock_gettime(clockid_t clock, timespec* now);
 int __real_getsockopt(int socket, int level, int option, void* value, socklen_t* length);
 int __wrap_getaddrinfo(const char* node, const char* service, const addrinfo* hints,
                        addrinfo** answer);
 int __wrap_getsockopt(int socket, int level, int option, void* value, socklen_t* length);
 
+int __wrap_clock_gettime(clockid_t clock, timespec* now) {
+  const int code = __real_clock_gettime(clock, now);
+  now->tv_sec += seconds_ahead;
+  return code;
+}
+
 int __wrap_getaddrinfo(const char* node, const char* service, const addrinfo* hints,
                        addrinfo** answer) {
-  if (node == nullptr || std::string_view(node) != two_addresses)
+  const std::string_view name = node == nullptr ? "" : node;
+  if (name != two_addresses && name != first_is_silent)
     return __real_getaddrinfo(node, service, hints, answer);
   addrinfo* second = nullptr;
-  if (const int code = __real_getaddrinfo("127.0.0.1", service, hints, answer); code != 0)
-    return code;
+  const char* const first = name == two_addresses ? "127.0.0.1" : "127.0.0.2";
+  if (const int code = __real_getaddrinfo(first, service, hints, answer); code != 0) return code;
   if (const int code = __real_getaddrinfo("127.0.0.1", service, hints, &second); code != 0)
     return code;
   addrinfo* last = *answer;
@@ -64,6 +78,7 @@ class Names : public ::testing::Test {
  protected:
   ~Names() override {
     refused_to_come = 0;
+    seconds_ahead = 0;
     network_.close(listener_);
   }
   /// Whether it stands in the end, or why not.
@@ -106,6 +121,39 @@ TEST_F(Names, AnAddressThatRefusesLaterMakesWayForTheNext) {
   }
   EXPECT_EQ(last, own);
   network_.close(socket);
+}
+
+TEST_F(Names, AnAddressThatSaysNothingMakesWayForTheNext) {
+  const SocketAddress own = network_.own_address(listener_).value();
+  // Somebody listens there and takes nobody in: the kernel answers no more than it queues.
+  const SocketAddress silent{"127.0.0.2", own.port};
+  const Result<SocketHandle> deaf = network_.listen(silent, 0);
+  if (!deaf.ok()) GTEST_SKIP() << to_string(deaf.error());
+  std::vector<SocketHandle> queued;
+  bool full = false;
+  while (!full && queued.size() < 16) {
+    queued.push_back(network_.connect(silent).value());
+    full = !network_.connected(queued.back()).value();
+  }
+  if (full) {
+    const SocketHandle socket = network_.connect({first_is_silent, own.port}).value();
+    EXPECT_FALSE(network_.connected(socket).value());
+    seconds_ahead = 5;
+    bool stands = false;
+    for (int i = 0; i < 100 && !stands; ++i) {
+      stands = network_.connected(socket).value();
+      const Network::Watch watch{.socket = socket, .writing = true};
+      if (!stands) (void)network_.wait(std::span(&watch, 1), wait_ns / 100);
+    }
+    EXPECT_TRUE(stands);
+    if (stands) {
+      EXPECT_EQ(network_.peer_address(socket).value(), own);
+    }
+    network_.close(socket);
+  }
+  for (const SocketHandle socket : queued) network_.close(socket);
+  network_.close(*deaf);
+  if (!full) GTEST_SKIP() << "this kernel queues everybody";
 }
 
 TEST_F(Names, WhereAllRefuseThatIsSaid) {

@@ -18,5 +18,6 @@ if(TARGET system_tests)
     target_compile_definitions(system_tests PRIVATE NOBOUNCE_CUDA_STUB="${NOBOUNCE_CUDA_STUB}")
   endif()
   # names_test.cpp stands between these and the system.
-  target_link_options(system_tests PRIVATE "LINKER:--wrap=getaddrinfo" "LINKER:--wrap=getsockopt")
+  target_link_options(system_tests PRIVATE "LINKER:--wrap=getaddrinfo" "LINKER:--wrap=getsockopt"
+    "LINKER:--wrap=clock_gettime")
 endif()
