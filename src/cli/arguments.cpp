@@ -152,7 +152,7 @@ CLI::App* add_prove(CLI::App& app, ProveArguments& prove, RawTexts& raw) {
       ->add_option(
           "--pair", prove.pairs,
           "this ordered pair only, such as gpu:0,gpu:1 or gpu:0,drive:nvme0n1, or with --take "
-          "nvme:0000:01:00.0,gpu:0")
+          "nvme:0000:01:00.0,gpu:0; an adapter, as in gpu:0,nic:mlx5_0, joins the GPU to itself")
       ->type_name("A,B")
       ->allow_extra_args(false);
   command

@@ -135,8 +135,14 @@ Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Se
   if (arguments.pairs.empty()) return subjects;
   std::vector<proof::Subject> chosen;
   for (const std::string& text : arguments.pairs) {
-    Result<PairArgument> pair = parse_pair(session.machine(), text);
+    Result<PairArgument> pair = parse_pair(session.machine(), text, PairKinds::adapters_too);
     if (!pair.ok()) return Problem{std::move(pair).error()};
+    if (pair->with_adapter()) {
+      chosen.push_back(proof::adapter_subject(session.machine(), pair->beside_adapter().index,
+                                              pair->adapter().index,
+                                              pair->target.kind == DeviceRef::Kind::nic));
+      continue;
+    }
     const std::size_t before = chosen.size();
     for (const proof::Subject& subject : subjects) {
       if (is_pair(session.machine(), subject, *pair)) chosen.push_back(subject);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ struct Subject {
   std::string medium;            ///< storage: `drive:nvme0n1`, shown as source or target
   Peer* peer = nullptr;          ///< rdma: a connection, which must outlive the row
   std::string export_name;       ///< rdma: what is read, or written and put back
+  /// rdma without a peer: of this machine; it joins the GPU to itself while the row runs.
+  std::optional<std::uint32_t> adapter;
   /// storage: a raw drive of the session's own, read from its begin and never written; no path
   /// then.
   const OwnedDrive* drive = nullptr;
@@ -39,11 +42,16 @@ struct ProveOptions {
 };
 
 /// Which pairs are worth a row: each GPU's best partner plus one pair per level, or `all`.
-/// `scratch` is a directory for storage rows; empty: no storage rows.
+/// `scratch` is a directory for storage rows; empty: no storage rows. A session adds adapters: of
+/// the nearest of each GPU one pair per level, or `all` the nearest.
 [[nodiscard]] std::vector<Subject> choose_subjects(const Machine& machine, system::Host& host,
                                                    const std::string& scratch, bool all);
 [[nodiscard]] std::vector<Subject> choose_subjects(Session& session, system::Host& host,
                                                    const std::string& scratch, bool all);
+
+/// A GPU and an adapter that joins it to itself: read from there, or written to it.
+[[nodiscard]] Subject adapter_subject(const Machine& machine, std::uint32_t gpu,
+                                      std::uint32_t adapter, bool writing);
 
 /// What a peer offers, read into the nearest GPU or `all`; written to as well where that is
 /// granted, after which its bytes are put back.

@@ -31,7 +31,8 @@ Status RowPlaces::prepare(std::uint64_t bytes_max, std::uint64_t seed) {
       if (Status filled = session_.fill_pattern(source_->place(), seed); !filled.ok())
         return filled;
     }
-    return open_export(bytes_max);
+    if (subject_.adapter.has_value()) return open_loop(bytes_max, seed);
+    return open_export(*subject_.peer, subject_.export_name, bytes_max);
   }
   if (source_.has_value()) return session_.fill_pattern(source_->place(), seed);
   if (Status filled = session_.fill_pattern(target_->place(), seed); !filled.ok()) return filled;
@@ -90,9 +91,18 @@ Status RowPlaces::open(std::uint64_t bytes) {
   return {};
 }
 
-Status RowPlaces::open_export(std::uint64_t bytes) {
-  Result<RemoteRegion> opened = subject_.peer->open(
-      subject_.export_name, subject_.writing ? RemoteAccess::write : RemoteAccess::read);
+Status RowPlaces::open_loop(std::uint64_t bytes, std::uint64_t seed) {
+  const std::string& name = session_.machine().nics.at(*subject_.adapter).name;
+  Result<std::unique_ptr<AdapterLoop>> loop =
+      AdapterLoop::open(session_, host_, subject_.source_gpu, name, bytes, seed);
+  if (!loop.ok()) return loop.error();
+  loop_ = std::move(*loop);
+  return open_export(loop_->peer(), AdapterLoop::export_name, bytes);
+}
+
+Status RowPlaces::open_export(Peer& peer, const std::string& name, std::uint64_t bytes) {
+  Result<RemoteRegion> opened =
+      peer.open(name, subject_.writing ? RemoteAccess::write : RemoteAccess::read);
   if (!opened.ok()) return opened.error();
   remote_.emplace(std::move(*opened));
   if (remote_->length_bytes() < bytes) {
@@ -103,7 +113,7 @@ Status RowPlaces::open_export(std::uint64_t bytes) {
                            " bytes, and the largest volume is " + std::to_string(bytes),
                  .remedy = "smaller --volumes, or a longer export"};
   }
-  if (!subject_.writing) return {};
+  if (!subject_.writing || loop_ != nullptr) return {};  // a loop's memory is nobody's
   Result<Region> saved = session_.allocate_host(bytes);
   if (!saved.ok()) return saved.error();
   const Outcome read =

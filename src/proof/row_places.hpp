@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include <nobounce/session.hpp>
+#include "proof/adapter_loop.hpp"
 #include "proof/prove.hpp"
 #include "system/host.hpp"
 
@@ -40,7 +43,8 @@ class RowPlaces {
   Status allocate(std::optional<Region>& region, std::uint32_t gpu, std::uint64_t bytes);
   Status write_source_file(std::uint64_t bytes);
   Status prepare_drive(std::uint64_t bytes);
-  Status open_export(std::uint64_t bytes);
+  Status open_loop(std::uint64_t bytes, std::uint64_t seed);
+  Status open_export(Peer& peer, const std::string& name, std::uint64_t bytes);
 
   Session& session_;
   system::Host& host_;
@@ -48,6 +52,7 @@ class RowPlaces {
   std::optional<Region> source_;
   std::optional<Region> target_;
   std::optional<File> file_;
+  std::unique_ptr<AdapterLoop> loop_;
   std::optional<RemoteRegion> remote_;
   std::optional<Region> saved_;    ///< what lay in the peer's memory
   std::optional<Region> between_;  ///< a raw drive and a GPU, for controls

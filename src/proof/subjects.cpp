@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "core/adapter_distance.hpp"
 #include "proof/prove.hpp"
 
 namespace nobounce::proof {
@@ -92,11 +93,43 @@ void add_storage_pairs(const Machine& machine, const std::string& scratch,
   }
 }
 
+/// Each GPU with its nearest adapters, both directions; of these one pair per level, or all.
+void add_adapter_pairs(const Machine& machine, bool all, std::vector<Subject>& subjects) {
+  std::set<std::string> levels;
+  for (std::uint32_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+    const auto ranked = core::adapters_by_distance(machine, gpu_ref(gpu));
+    for (const core::RankedAdapter& each : ranked) {
+      if (each.distance != ranked.front().distance) break;
+      const DeviceRef adapter{DeviceRef::Kind::nic, static_cast<std::uint16_t>(each.nic)};
+      const std::string level = level_text(path_between(machine, adapter, gpu_ref(gpu)));
+      if (!levels.insert(level).second && !all) continue;
+      for (const bool writing : {false, true})
+        subjects.push_back(adapter_subject(machine, gpu, each.nic, writing));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Subject> choose_subjects(Session& session, system::Host& host,
                                      const std::string& scratch, bool all) {
-  return choose_subjects(session.machine(), host, scratch, all);
+  const Machine& machine = session.machine();
+  std::vector<Subject> subjects = choose_subjects(machine, host, scratch, all);
+  add_adapter_pairs(machine, all, subjects);
+  return subjects;
+}
+
+Subject adapter_subject(const Machine& machine, std::uint32_t gpu, std::uint32_t adapter,
+                        bool writing) {
+  Subject subject;
+  subject.member = Member::rdma;
+  subject.source_gpu = gpu;
+  subject.target_gpu = gpu;
+  subject.writing = writing;
+  subject.medium =
+      device_name(machine, {DeviceRef::Kind::nic, static_cast<std::uint16_t>(adapter)});
+  subject.adapter = adapter;
+  return subject;
 }
 
 std::vector<Subject> choose_subjects(const Machine& machine, system::Host& host,

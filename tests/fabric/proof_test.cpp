@@ -499,8 +499,10 @@ TEST(ProofSubjects, AreBestPartnersAndOnePairPerLevelUnlessAllAreWanted) {
   EXPECT_EQ(count(true, Member::storage), 16);
   EXPECT_LT(count(false, Member::storage), 16);
   EXPECT_GE(count(false, Member::storage), 4);
+  EXPECT_EQ(count(true, Member::rdma), 16) << "each GPU and its adapter, both directions";
+  EXPECT_EQ(count(false, Member::rdma), 2) << "all of them are equally near";
   for (const Subject& subject : proof::choose_subjects(*soft, soft.host(), "", false))
-    EXPECT_EQ(subject.member, Member::p2p);
+    EXPECT_NE(subject.member, Member::storage);
 }
 
 /// Orders as a stream does, with a CPU proxy that posts; `untold`: nobody knows how the bytes went.

@@ -195,6 +195,59 @@ TEST_F(Verbs, CompletionsComeInTheOrderOfTheRequests) {
   }
 }
 
+TEST_F(Verbs, AFencedRequestWaitsForTheReadsBeforeIt) {
+  connect();
+  plant(source, pattern(length, 1));
+  const std::vector<std::byte> theirs_before = pattern(length, 2);
+  plant(target, theirs_before);
+  Ask fetch = write(1);
+  fetch.opcode = verbs::wr_rdma_read;
+  Ask back = write(2);
+  back.flags |= verbs::send_fence;
+  ASSERT_EQ(post(near, fetch), 0);
+  ASSERT_EQ(post(near, back), 0);
+  ASSERT_EQ(await(near, 2).size(), 2u);
+  EXPECT_EQ(inspect(target, length), theirs_before) << "what was read is what was written back";
+}
+
+TEST_F(Verbs, AReceiveThatCannotBeFilledSaysWhyAndTheOthersAreFlushed) {
+  for (const bool small : {true, false}) {
+    near = end(0);
+    far = end(1);
+    connect();
+    const std::uint32_t key = small ? theirs.local_key : theirs.local_key ^ 1;
+    ASSERT_EQ(receive(far, 70, theirs.address, small ? 32 : 64, key), 0);
+    ASSERT_EQ(receive(far, 71, theirs.address, 64, theirs.local_key), 0);
+    Ask ask = write(1, 64);
+    ask.opcode = verbs::wr_send;
+    EXPECT_EQ(status_of(ask),
+              small ? verbs::wc_remote_invalid_request : verbs::wc_remote_operation_error);
+    const std::vector<verbs::ibv_wc> got = await(far, 2);
+    ASSERT_EQ(got.size(), 2u);
+    EXPECT_EQ(got[0].wr_id, 70u);
+    EXPECT_EQ(got[0].status,
+              small ? verbs::wc_local_length_error : verbs::wc_local_protection_error);
+    EXPECT_EQ(got[1].status, verbs::wc_flushed);
+  }
+}
+
+TEST_F(Verbs, ChangesTakeWhatTheyTakeAndNothingElse) {
+  verbs::ibv_qp_attr attributes{};
+  attributes.qp_state = verbs::qp_error;
+  EXPECT_EQ(table->modify_qp(near.pair, &attributes, verbs::qp_mask_state), EINVAL) << "from reset";
+  ASSERT_EQ(to_init(near), 0);
+  attributes.qp_state = verbs::qp_init;
+  EXPECT_EQ(table->modify_qp(near.pair, &attributes, verbs::qp_mask_state), 0) << "again";
+  ASSERT_EQ(to_rtr(near, far), 0);
+  ASSERT_EQ(to_rts(near), 0);
+  attributes.qp_access_flags = verbs::access_remote_read;
+  EXPECT_EQ(table->modify_qp(near.pair, &attributes, verbs::qp_mask_access_flags), 0)
+      << "the present state is kept";
+  attributes.path_mtu = verbs::mtu_256;
+  EXPECT_EQ(table->modify_qp(near.pair, &attributes, verbs::qp_mask_path_mtu), EINVAL)
+      << "the path is fixed by now";
+}
+
 struct Refusal {
   std::string name;
   int status = 0;
