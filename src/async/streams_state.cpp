@@ -346,6 +346,12 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
 
 void StreamsState::start(StreamOrder& order) {
   order.begun_ns = session_.host.clock().now_ns();
+  // What was learnt since it was given holds for it too.
+  const TransferState_& transfer = *order.transfer;
+  if (const std::optional<Cause> why =
+          session::disproved(session_, transfer.plan, transfer.source, transfer.target)) {
+    order.transfer->cancel(*why);
+  }
   order.transfer->begin();
 }
 

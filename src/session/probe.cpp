@@ -254,6 +254,18 @@ bool probe_would_touch(SessionState& state, const TransferPlan& plan, const Plac
          probe_range(state, *written, true).has_value();
 }
 
+std::optional<Cause> disproved(SessionState& state, const TransferPlan& plan, const Place& source,
+                               const Place& target) {
+  const bool direct = wants(plan, ProviderKind::peer) || wants(plan, ProviderKind::storage) ||
+                      wants(plan, ProviderKind::nvme);
+  if (!direct) return std::nullopt;
+  const std::optional<PairKey> pair = pair_of(state, source, target);
+  if (!pair.has_value()) return std::nullopt;
+  const std::optional<Belief> belief = belief_in(state, *pair);
+  if (!belief.has_value() || belief->believed) return std::nullopt;
+  return belief->finding.cause;
+}
+
 bool probe_disproves(SessionState& state, const TransferPlan& plan, const Place& source,
                      const Place& target, bool in_own_memory) {
   const bool storage = wants(plan, ProviderKind::storage);

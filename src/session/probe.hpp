@@ -2,6 +2,8 @@
 // of the target.
 #pragma once
 
+#include <optional>
+
 #include "session/planner.hpp"
 
 namespace nobounce::session {
@@ -15,6 +17,11 @@ namespace nobounce::session {
 /// Whether the probe that is due cannot do without the bytes of the transfer itself.
 [[nodiscard]] bool probe_would_touch(SessionState& state, const TransferPlan& plan,
                                      const Place& source, const Place& target);
+
+/// Why the direct path that a plan wants is not believed any more; empty where nothing speaks
+/// against it.
+[[nodiscard]] std::optional<Cause> disproved(SessionState& state, const TransferPlan& plan,
+                                             const Place& source, const Place& target);
 
 /// 4 KiB of a GPU that the session keeps to its end. Under probe_mutex.
 [[nodiscard]] Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu);

@@ -80,6 +80,27 @@ TEST(StreamOrders, AskForAccessWhenTheirTurnComesNotWhenTheyAreGiven) {
   }
 }
 
+TEST(StreamOrders, DoNotUseAPathThatWasDisprovedMeanwhile) {
+  PairRig pair;
+  const auto move = [&] {
+    return pair.rig.session->transfer(pair.source->place(), pair.target->place());
+  };
+  ASSERT_TRUE(move().ok());
+  pair.kinds.plant(address_of(*pair.target), pair.old);
+  pair.rig.close_gate(pair.stream);
+  auto transfer = pair.enqueue(Policy::direct_required);
+  ASSERT_TRUE(transfer.ok()) << to_string(transfer.error());
+  pair.rig.host->faults().cuda_error = 1;
+  EXPECT_FALSE(move().ok());
+  pair.rig.host->faults().cuda_error = 0;
+  pair.rig.open_gate();
+  const auto outcome = transfer->wait(patience_ns);
+  ASSERT_TRUE(outcome.has_value());
+  ASSERT_FALSE(outcome->ok());
+  EXPECT_EQ(outcome->receipt.bytes.total(), 0u);
+  EXPECT_EQ(pair.kinds.look_at(address_of(*pair.target), length), pair.old);
+}
+
 TEST(StreamOrders, OfAPairThatNothingHasProvedTouchNothingBeforeTheirTurn) {
   PairRig pair;
   pair.rig.close_gate(pair.stream);
