@@ -13,4 +13,6 @@ target_include_directories(nobounce_adopt PRIVATE "${PROJECT_SOURCE_DIR}")
 target_link_libraries(nobounce_adopt PRIVATE nobounce_library nobounce_settings)
 set_target_properties(nobounce_adopt PROPERTIES UNITY_BUILD OFF
   LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+# Debian's static libsodium is made for programs: its names must be bound inside.
+target_link_options(nobounce_adopt PRIVATE -Wl,-Bsymbolic)
 nobounce_carry(nobounce_adopt)
