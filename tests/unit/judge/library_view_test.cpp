@@ -55,5 +55,60 @@ TEST(LibraryViews, SayWhereCoherentSystemsAreJudgedByDistance) {
   EXPECT_TRUE(library_views(machine, {}).empty());
 }
 
+/// Two GPUs, each below a root port of one socket, and an adapter beside the first.
+Machine two_gpus(const char* nccl) {
+  Machine machine;
+  machine.processor.architecture = "x86_64";
+  machine.processor.vendor = "GenuineIntel";
+  machine.libraries["nccl"] = nccl;
+  machine.numa_nodes = {NumaNode{}};
+  machine.host_bridges = {HostBridge{}};
+  machine.switches.resize(1);
+  machine.switches[0].parent = Parent{Parent::Kind::host_bridge, 0};
+  machine.gpus.resize(2);
+  for (Gpu& gpu : machine.gpus) gpu.peer_status = PeerStatus::ok;
+  machine.gpus[0].parent = Parent{Parent::Kind::pci_switch, 0};
+  machine.gpus[1].parent = Parent{Parent::Kind::host_bridge, 0};
+  machine.nics.resize(1);
+  machine.nics[0].parent = Parent{Parent::Kind::pci_switch, 0};
+  return machine;
+}
+
+TEST(LibraryViews, SayWherePairsAreLeftOutThoughTheDriverJoinsThem) {
+  Machine machine = two_gpus("2.23.4");
+  machine.nics.clear();
+  const std::vector<LibraryView> views = library_views(machine, {});
+  ASSERT_EQ(views.size(), 1u);
+  EXPECT_NE(views[0].sentence.find("gpu:0 and gpu:1"), std::string::npos) << views[0].sentence;
+  EXPECT_NE(views[0].sentence.find("NCCL_P2P_LEVEL=SYS"), std::string::npos) << views[0].sentence;
+  machine.processor.vendor = "AuthenticAMD";  // two GPUs of such a machine may be anywhere
+  EXPECT_TRUE(library_views(machine, {}).empty());
+  machine.processor.vendor = "GenuineIntel";
+  machine.gpus[1].peer_status = PeerStatus::cns;
+  EXPECT_TRUE(library_views(machine, {}).empty()) << "the driver joins them no more than NCCL";
+  machine.gpus[1].peer_status = PeerStatus::ok;
+  machine.nvlinks = {NvLink{0, 1, 4}};
+  EXPECT_TRUE(library_views(machine, {}).empty());
+}
+
+TEST(LibraryViews, SayWhereRedirectingPortsAreNotLookedAt) {
+  Machine machine = two_gpus("2.23.4");
+  machine.gpus[1].parent = Parent{Parent::Kind::pci_switch, 0};
+  EXPECT_TRUE(library_views(machine, {}).empty());
+  machine.switches[0].acs = AcsMode::redirect;
+  const std::vector<LibraryView> views = library_views(machine, {});
+  ASSERT_EQ(views.size(), 1u);
+  EXPECT_EQ(views[0].cause, Cause::machine_acs_redirect);
+}
+
+TEST(LibraryViews, SayWhichGpusHaveNoAdapterNearEnough) {
+  Machine machine = two_gpus("2.20.5");
+  machine.gpus[0].peer_status = PeerStatus::ns;
+  const std::vector<LibraryView> views = library_views(machine, {});
+  ASSERT_EQ(views.size(), 1u);
+  EXPECT_EQ(views[0].cause, Cause::rdma_distance_over_limit);
+  EXPECT_NE(views[0].sentence.find("with gpu:1:"), std::string::npos) << views[0].sentence;
+}
+
 }  // namespace
 }  // namespace nobounce::judge
