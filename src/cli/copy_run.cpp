@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/peer_arguments.hpp"
+#include "cli/problem_from.hpp"
 #include "cli/progress.hpp"
 #include "report/bus_report.hpp"
 
@@ -19,11 +20,6 @@ constexpr std::uint64_t look_interval_ns = 100ULL * 1000 * 1000;
 bool has_cause(const Receipt& receipt, Cause cause) {
   const auto end = receipt.causes.begin() + receipt.cause_count;
   return std::find(receipt.causes.begin(), end, cause) != end;
-}
-
-Problem problem_from(Error error) {
-  const int exit_code = error.origin == ErrorOrigin::policy ? exit_refused : exit_error;
-  return Problem{std::move(error), exit_code};
 }
 
 }  // namespace

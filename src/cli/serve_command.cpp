@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/peer_arguments.hpp"
 #include "cli/place_argument.hpp"
+#include "cli/problem_from.hpp"
 #include "report/bus_report.hpp"
 #include "report/server_report.hpp"
 #include "system/terminal.hpp"
@@ -21,11 +22,6 @@ namespace {
 
 constexpr std::uint64_t default_length_bytes = 256ULL << 20;
 constexpr std::uint64_t look_interval_ns = 100ULL * 1000 * 1000;
-
-Problem problem_from(Error error) {
-  const int exit_code = error.origin == ErrorOrigin::policy ? exit_refused : exit_error;
-  return Problem{std::move(error), exit_code};
-}
 
 report::ServerEventView view_of(const ServerEvent& event, const report::MachineLabel& machine) {
   report::ServerEventView view{.event = std::string(to_string(event.kind)),

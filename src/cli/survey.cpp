@@ -11,6 +11,7 @@
 #include "cli/place_argument.hpp"
 #include "cli/survey.hpp"
 #include "core/adapter_distance.hpp"
+#include "core/file_path.hpp"
 #include "judge/peer.hpp"
 #include "judge/rdma.hpp"
 #include "judge/storage.hpp"
@@ -43,11 +44,6 @@ std::vector<Subject> subjects_of_mounts(const Machine& machine) {
   return subjects;
 }
 
-std::string directory_of(const std::string& absolute_path) {
-  const std::size_t slash = absolute_path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : absolute_path.substr(0, slash);
-}
-
 /// The absolute path, symbolic links resolved as far as it exists: the rest is still to be created.
 Result<std::string> absolute_path(system::Storage& storage, const std::string& path) {
   std::string existing = path;
@@ -75,7 +71,8 @@ Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::
     // A recording knows folders, not what is in them.
     const bool missing = host.kind() != HostKind::recorded && !status.ok() &&
                          (status.error().code == ENOENT || status.error().code == ENOTDIR);
-    const Result<system::FileStatus> above = host.storage().status_of(directory_of(*absolute));
+    const Result<system::FileStatus> above =
+        host.storage().status_of(core::directory_of(*absolute));
     const bool has_directory = above.ok() && above->type == system::FileType::directory;
     subjects.push_back({.probe = directory ? inside(*absolute, new_file_name) : *absolute,
                         .shown = path,

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/drive_kind.hpp"
 #include "core/machine_json.hpp"
 
 namespace nobounce::core {
@@ -102,12 +103,6 @@ void fill_names(Devices& devices, const std::string& default_name, MakeName make
     while (!taken.insert(make_name(next)).second) ++next;
     device.name = make_name(next);
   }
-}
-
-bool is_pci_drive(const Drive& drive) {
-  return drive.parent.kind != Parent::Kind::nic && drive.driver != "nfs" && drive.driver != "dm" &&
-         drive.driver != "md" && drive.driver != "loop" && drive.driver != "nvme_rdma" &&
-         drive.driver != "nvme_tcp";
 }
 
 void fill_device_numbers(std::vector<Drive>& drives) {

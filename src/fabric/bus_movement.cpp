@@ -6,15 +6,14 @@
 #include <cstring>
 #include <utility>
 
+#include "core/device_refs.hpp"
 #include "fabric/bus_soft.hpp"
 
 namespace nobounce::fabric {
 
 namespace {
 
-DeviceRef gpu_ref(std::uint32_t gpu) {
-  return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
-}
+using core::gpu_ref;
 
 Initiator initiator_of(DeviceRef device) {
   const auto kind =

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/drive_kind.hpp"
 #include "fabric/soft_files_parts.hpp"
 
 namespace nobounce::fabric {
@@ -188,8 +189,10 @@ void add_drive_files(FileTree& tree, const Machine& machine,
   }
   for (std::size_t i = 0; i < machine.drives.size(); ++i) {
     const Drive& drive = machine.drives[i];
-    if (is_network_file_system(drive)) continue;  // a server's export is no block device
-    const PciFunction* function = is_pci_drive(drive) ? drive_function(functions, drive) : nullptr;
+    if (core::is_network_file_system(drive.driver))
+      continue;  // a server's export is no block device
+    const PciFunction* function =
+        core::is_pci_drive(drive) ? drive_function(functions, drive) : nullptr;
     if (drive.driver == "vfio-pci") {  // a program's own: no block device
       tree.add_text("/dev/vfio/" + drive.iommu_group, "");
       continue;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/drive_kind.hpp"
 #include "core/json.hpp"
 #include "fabric/soft_files_parts.hpp"
 
@@ -131,7 +132,8 @@ void add_mounts(FileTree& tree, const Machine& machine) {
     if (const std::optional<std::uint32_t> drive = drive_of(machine, mount)) {
       const Drive& under = machine.drives[*drive];
       device = std::to_string(under.major) + ':' + std::to_string(under.minor);
-      source = is_network_file_system(under) ? under.name + ":/export" : "/dev/" + under.name;
+      source = core::is_network_file_system(under.driver) ? under.name + ":/export"
+                                                          : "/dev/" + under.name;
     }
     const SplitOptions options = split_options(mount.options);
     const std::string point = octal_escaped(mount.point);

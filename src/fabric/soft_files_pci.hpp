@@ -47,12 +47,6 @@ struct PciFunction {
 /// Lower-case hexadecimal with leading zeros.
 [[nodiscard]] std::string hex_digits(std::uint64_t value, std::size_t digits);
 
-/// Whether a drive is a PCI function of its own.
-[[nodiscard]] bool is_pci_drive(const Drive& drive);
-
-/// Whether a "drive" is a network file system: it has no block device, only mounts.
-[[nodiscard]] bool is_network_file_system(const Drive& drive);
-
 /// The function of a device, if it has one.
 [[nodiscard]] const PciFunction* function_of(const std::vector<PciFunction>& functions,
                                              DeviceRef device);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/drive_kind.hpp"
 #include "fabric/soft_files_pci.hpp"
 
 namespace nobounce::fabric {
@@ -59,7 +60,7 @@ class PciLayout {
     for (const Gpu& gpu : machine.gpus) take(gpu.bdf);
     for (const Nic& nic : machine.nics) take(nic.bdf);
     for (const Drive& drive : machine.drives) {
-      if (is_pci_drive(drive)) take(drive.bdf);
+      if (core::is_pci_drive(drive)) take(drive.bdf);
     }
   }
 
@@ -93,7 +94,7 @@ class PciLayout {
         if (gpu.parent == parent) return pci_address(gpu.bdf).bus;
       }
       for (const Drive& drive : machine_.drives) {
-        if (drive.parent == parent && is_pci_drive(drive)) return pci_address(drive.bdf).bus;
+        if (drive.parent == parent && core::is_pci_drive(drive)) return pci_address(drive.bdf).bus;
       }
     }
     return free_bus();
@@ -236,7 +237,8 @@ class PciLayout {
     }
     for (std::size_t i = 0; i < machine_.drives.size(); ++i) {
       const Drive& drive = machine_.drives[i];
-      if (drive.parent == parent && is_pci_drive(drive) && drives_seen_.insert(drive.bdf).second) {
+      if (drive.parent == parent && core::is_pci_drive(drive) &&
+          drives_seen_.insert(drive.bdf).second) {
         add_device(parent, DeviceRef::Kind::drive, i, drive.bdf, drive.link, path, bus, acs,
                    port_kind);
       }
@@ -303,20 +305,6 @@ std::string hex_digits(std::uint64_t value, std::size_t digits) {
   std::string text(digits, '0');
   for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = alphabet[value & 15];
   return text;
-}
-
-bool is_pci_drive(const Drive& drive) {
-  if (drive.parent.kind == Parent::Kind::nic) return false;
-  constexpr std::string_view no_function[] = {"dm",   "md",  "loop",      "nbd",
-                                              "zram", "brd", "nvme_rdma", "nvme_tcp"};
-  return !is_network_file_system(drive) && std::find(std::begin(no_function), std::end(no_function),
-                                                     drive.driver) == std::end(no_function);
-}
-
-bool is_network_file_system(const Drive& drive) {
-  constexpr std::string_view names[] = {"nfs",    "nfs4", "lustre", "wekafs",
-                                        "beegfs", "gpfs", "scatefs"};
-  return std::find(std::begin(names), std::end(names), drive.driver) != std::end(names);
 }
 
 std::vector<PciFunction> lay_out_pci(const Machine& machine) {

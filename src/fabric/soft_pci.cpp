@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/drive_kind.hpp"
 #include "fabric/soft_files_pci.hpp"
 #include "fabric/soft_nvme.hpp"
 #include "system/pci_commands.hpp"
@@ -258,7 +259,7 @@ Result<std::unique_ptr<system::PciFunction>> SoftPciParts::open(std::string_view
   const std::string attempted = "take the PCI function " + std::string(bdf);
   const Machine& machine = bus_.machine();
   for (std::uint32_t drive = 0; drive < machine.drives.size(); ++drive) {
-    if (machine.drives[drive].bdf != bdf || !is_pci_drive(machine.drives[drive])) continue;
+    if (machine.drives[drive].bdf != bdf || !core::is_pci_drive(machine.drives[drive])) continue;
     if (machine.drives[drive].driver != vfio_driver) {
       return system::not_bound_to_vfio(bdf, machine.drives[drive].driver);
     }

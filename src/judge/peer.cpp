@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/device_refs.hpp"
 #include "judge/findings.hpp"
 #include "judge/gpu_mode.hpp"
 #include "judge/path.hpp"
@@ -17,9 +18,7 @@ namespace {
 constexpr const char* status_source = "nvmlDeviceGetP2PStatus";
 constexpr const char* access_source = "cuDeviceCanAccessPeer";
 
-DeviceRef gpu_ref(std::uint32_t gpu) {
-  return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
-}
+using core::gpu_ref;
 
 bool says_no(PeerStatus status) {
   return status != PeerStatus::ok && status != PeerStatus::unknown;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/drive_parts.hpp"
+#include "core/file_path.hpp"
 #include "core/mount_table.hpp"
 #include "preconditions/read_facts.hpp"
 
@@ -15,12 +16,6 @@ namespace {
 using core::Fact;
 
 constexpr std::string_view mount_table = "/proc/self/mountinfo";
-
-std::string directory_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos) return ".";
-  return slash == 0 ? "/" : std::string(path.substr(0, slash));
-}
 
 /// An absolute path without symbolic links, and what lies there, if anything does yet.
 struct Located {
@@ -36,7 +31,7 @@ Result<Located> locate(system::Storage& storage, std::string_view path) {
     return Located{std::move(*real), *status};
   }
   if (real.error().code != ENOENT) return real.error();
-  Result<std::string> directory = storage.real_path(directory_of(path));
+  Result<std::string> directory = storage.real_path(core::directory_of(path));
   if (!directory) return directory.error();
   const std::size_t slash = path.rfind('/');
   const std::string name(slash == std::string_view::npos ? path : path.substr(slash + 1));

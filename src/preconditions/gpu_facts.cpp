@@ -7,16 +7,9 @@
 #include <string>
 #include <utility>
 
-namespace nobounce::preconditions {
+#include "core/bus_address.hpp"
 
-std::string canonical_bdf(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
-  }
-  while (text.find(':') != std::string::npos && text.find(':') > 4 && text.front() == '0')
-    text.erase(0, 1);
-  return text;
-}
+namespace nobounce::preconditions {
 
 namespace {
 
@@ -47,7 +40,7 @@ std::map<std::string, Fact> ask_cuda(system::Cuda& cuda) {
     } else {
       fact.observed = "the driver answered " + std::to_string(code);
     }
-    facts[canonical_bdf(bdf.data())] = std::move(fact);
+    facts[core::canonical_bdf(bdf.data())] = std::move(fact);
   }
   return facts;
 }
@@ -67,7 +60,7 @@ std::map<std::string, system::nvml::nvmlBAR1Memory_t> ask_nvml(system::Host& hos
     if (nvml.device_get_pci_info(device, &info) != system::nvml::success) continue;
     if (nvml.device_get_bar1_memory_info(device, &window) != system::nvml::success) continue;
     info.busId[sizeof info.busId - 1] = '\0';
-    windows[canonical_bdf(info.busId)] = window;
+    windows[core::canonical_bdf(info.busId)] = window;
   }
   (void)nvml.shutdown();
   return windows;
@@ -91,7 +84,7 @@ std::vector<core::GpuFacts> read_gpu_facts(system::Host& host, const Machine& ma
   const auto windows = ask_nvml(host);
   std::vector<core::GpuFacts> facts;
   for (std::uint32_t i = 0; i < machine.gpus.size(); ++i) {
-    const std::string bdf = canonical_bdf(machine.gpus[i].bdf);
+    const std::string bdf = core::canonical_bdf(machine.gpus[i].bdf);
     core::GpuFacts gpu;
     gpu.gpu = i;
     const auto said = by_cuda.find(bdf);

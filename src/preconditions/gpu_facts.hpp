@@ -10,9 +10,6 @@
 
 namespace nobounce::preconditions {
 
-/// 00000000:01:00.0, 0000:01:00.0 and upper case are one address.
-[[nodiscard]] std::string canonical_bdf(std::string text);
-
 /// One entry per GPU of the machine. CUDA is asked only where the caller has initialised it.
 [[nodiscard]] std::vector<core::GpuFacts> read_gpu_facts(system::Host& host, const Machine& machine,
                                                          bool may_ask_cuda);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/bus_address.hpp"
 #include "preconditions/gpu_facts.hpp"
 
 namespace nobounce::preconditions {
@@ -24,7 +25,7 @@ std::optional<cuda::CUdevice> device_at(system::Cuda& table, const std::string& 
     if (table.device_get(&device, ordinal) != cuda::success) continue;
     if (table.device_get_pci_bus_id(text.data(), static_cast<int>(text.size()) - 1, device) ==
             cuda::success &&
-        canonical_bdf(text.data()) == canonical_bdf(bdf)) {
+        core::canonical_bdf(text.data()) == core::canonical_bdf(bdf)) {
       return device;
     }
   }

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "system/peer_status.hpp"
+
 namespace nobounce::preconditions {
 namespace {
 
@@ -66,25 +68,6 @@ std::vector<nvml::nvmlDevice_t> nvml_devices(system::Nvml& table, const Machine&
   return devices;
 }
 
-PeerStatus status_of(int status) {
-  switch (status) {
-    case nvml::p2p_status_ok:
-      return PeerStatus::ok;
-    case nvml::p2p_status_chipset_not_supported:
-      return PeerStatus::cns;
-    case nvml::p2p_status_gpu_not_supported:
-      return PeerStatus::gns;
-    case nvml::p2p_status_ioh_topology_not_supported:
-      return PeerStatus::tns;
-    case nvml::p2p_status_disabled_by_regkey:
-      return PeerStatus::dr;
-    case nvml::p2p_status_not_supported:
-      return PeerStatus::ns;
-    default:
-      return PeerStatus::unknown;
-  }
-}
-
 std::vector<core::PeerFacts> all_pairs(const Machine& machine, const std::string& reason) {
   std::vector<core::PeerFacts> pairs;
   const auto count = static_cast<std::uint32_t>(machine.gpus.size());
@@ -131,11 +114,11 @@ void ask_nvml(system::Nvml& table, const Machine& machine, std::vector<core::Pee
     int status = nvml::p2p_status_unknown;
     if (table.device_get_p2p_status(source, target, nvml::p2p_caps_read, &status) ==
         nvml::success) {
-      pair.read = status_of(status);
+      pair.read = system::peer_status_of(status);
     }
     if (table.device_get_p2p_status(source, target, nvml::p2p_caps_write, &status) ==
         nvml::success) {
-      pair.write = status_of(status);
+      pair.write = system::peer_status_of(status);
     }
   }
 }

@@ -4,14 +4,13 @@
 #include <string>
 
 #include "core/adapter_distance.hpp"
+#include "core/device_refs.hpp"
 #include "proof/prove.hpp"
 
 namespace nobounce::proof {
 namespace {
 
-DeviceRef gpu_ref(std::uint32_t gpu) {
-  return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
-}
+using core::gpu_ref;
 
 /// Nearer first: NVLink before PCIe, more links before fewer.
 auto rank(const Path& path) {

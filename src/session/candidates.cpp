@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/adapter_distance.hpp"
+#include "core/device_refs.hpp"
 #include "core/drive_parts.hpp"
 #include "judge/path.hpp"
 #include "judge/rdma.hpp"
@@ -42,10 +43,7 @@ void add_belief(SessionState& state, const Place& source, const Place& target,
 Link link_of_drive(const Machine& machine, std::uint32_t drive, std::uint32_t gpu) {
   Link worst = Link::none;
   for (const std::uint32_t part : core::moving_drives(machine, drive)) {
-    const Link link =
-        path_between(machine, {DeviceRef::Kind::drive, static_cast<std::uint16_t>(part)},
-                     {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)})
-            .link;
+    const Link link = path_between(machine, core::drive_ref(part), core::gpu_ref(gpu)).link;
     worst = worse_link(worst, link);
   }
   return worst;

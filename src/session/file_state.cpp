@@ -3,19 +3,11 @@
 
 #include <utility>
 
+#include "core/file_path.hpp"
 #include "session/check.hpp"
 #include "session/file_names.hpp"
 
 namespace nobounce::session {
-namespace {
-
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-}  // namespace
 
 FileState::FileState(SessionState& owner, std::uint32_t file_id, std::string shown_path)
     : session(owner), id(file_id), path(std::move(shown_path)) {
@@ -71,7 +63,7 @@ Status FileState::commit(bool durable) {
     }
   }
   committed = true;
-  if (durable) return storage.sync_directory(directory_of(final_path));
+  if (durable) return storage.sync_directory(core::directory_of(final_path));
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/drive_kind.hpp"
 #include "topology/mount_table.hpp"
 #include "topology/sysfs_text.hpp"
 
@@ -26,12 +27,6 @@ bool listed_only_if_mounted(std::string_view name) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
     return name.substr(0, prefix.size()) == prefix;
   });
-}
-
-bool is_network_file_system(std::string_view type) {
-  constexpr std::array<std::string_view, 7> types = {"nfs",    "nfs4",   "lustre", "gpfs",
-                                                     "wekafs", "beegfs", "scatefs"};
-  return std::find(types.begin(), types.end(), type) != types.end();
 }
 
 class StorageReader {
@@ -220,7 +215,8 @@ class StorageReader {
     mount.type = line.type;
     mount.options = line.options;
     mount.drive = drive_of(line);
-    if (mount.drive.empty() && is_network_file_system(line.type)) mount.drive = server_of(line);
+    if (mount.drive.empty() && core::is_network_file_system(line.type))
+      mount.drive = server_of(line);
     result_.mounts.push_back(std::move(mount));
   }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/bus_address.hpp"
+#include "system/peer_status.hpp"
 #include "topology/sysfs_text.hpp"
 
 namespace nobounce::topology {
@@ -18,25 +20,6 @@ namespace nvml = system::nvml;
 // No GPU sold has more than 18, but what NVML counts is for NVML to say.
 constexpr unsigned links_on_a_gpu = 18;
 constexpr unsigned links_asked_max = 1024;
-
-PeerStatus peer_status(int status) {
-  switch (status) {
-    case nvml::p2p_status_ok:
-      return PeerStatus::ok;
-    case nvml::p2p_status_chipset_not_supported:
-      return PeerStatus::cns;
-    case nvml::p2p_status_gpu_not_supported:
-      return PeerStatus::gns;
-    case nvml::p2p_status_ioh_topology_not_supported:
-      return PeerStatus::tns;
-    case nvml::p2p_status_disabled_by_regkey:
-      return PeerStatus::dr;
-    case nvml::p2p_status_not_supported:
-      return PeerStatus::ns;
-    default:
-      return PeerStatus::unknown;
-  }
-}
 
 /// What is at the far end of a GPU's NVLinks.
 struct LinkEnds {
@@ -92,7 +75,7 @@ class GpuReader {
       if (table.device_get_pci_info(device, &info) != nvml::success) continue;
       info.busId[sizeof info.busId - 1] = '\0';
       Gpu gpu;
-      gpu.bdf = canonical_bdf(info.busId);
+      gpu.bdf = core::canonical_bdf(info.busId);
       describe(table, device, gpu);
       list_.gpus.push_back(std::move(gpu));
       devices_.push_back(device);
@@ -188,7 +171,7 @@ class GpuReader {
                                                  &status) != nvml::success) {
           status = nvml::p2p_status_unknown;
         }
-        const PeerStatus said = peer_status(status);
+        const PeerStatus said = system::peer_status_of(status);
         if (!worst.has_value() || *worst == PeerStatus::ok) worst = said;
       }
       list_.gpus[i].peer_status = worst.value_or(PeerStatus::unknown);
@@ -216,7 +199,7 @@ class GpuReader {
         continue;
       }
       remote.busId[sizeof remote.busId - 1] = '\0';
-      const std::string bdf = canonical_bdf(remote.busId);
+      const std::string bdf = core::canonical_bdf(remote.busId);
       const auto far = std::find_if(list_.gpus.begin(), list_.gpus.end(),
                                     [&](const Gpu& each) { return each.bdf == bdf; });
       if (far != list_.gpus.end()) {

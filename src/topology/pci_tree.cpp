@@ -79,19 +79,6 @@ PciFunction place(std::string bdf, std::string path) {
 
 }  // namespace
 
-std::string canonical_bdf(std::string_view text) {
-  std::string bdf(trimmed(text));
-  for (char& c : bdf) {
-    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
-  }
-  std::size_t domain = bdf.find(':');
-  while (domain != std::string::npos && domain > 4 && bdf.front() == '0') {
-    bdf.erase(0, 1);
-    --domain;
-  }
-  return bdf;
-}
-
 std::string PciFunction::id() const {
   return hex4(vendor) + ":" + hex4(device);
 }

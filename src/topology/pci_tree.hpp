@@ -92,8 +92,4 @@ class PciTree {
   std::map<std::string, std::size_t, std::less<>> by_bdf_;
 };
 
-/// Lower case, with a domain of at least four digits: 00000000:01:00.0 and 0000:01:00.0 are one
-/// address.
-[[nodiscard]] std::string canonical_bdf(std::string_view text);
-
 }  // namespace nobounce::topology

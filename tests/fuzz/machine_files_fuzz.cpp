@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/bus_address.hpp"
 #include "support/memory_files.hpp"
 #include "system/host.hpp"
 #include "topology/mount_table.hpp"
@@ -112,8 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::string bdf = topology::canonical_bdf(text);
+  const std::string bdf = core::canonical_bdf(text);
   require(bdf.size() <= size);
-  require(topology::trimmed(bdf) != bdf || topology::canonical_bdf(bdf) == bdf);
+  require(topology::trimmed(bdf) != bdf || core::canonical_bdf(bdf) == bdf);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/device_refs.hpp"
 #include "provider/peer/peer_access.hpp"
 #include "provider/peer/peer_memory.hpp"
 #include "system/copier.hpp"
@@ -30,9 +31,7 @@ std::optional<Pair> pair_of(const Segment& segment) {
   return pair;
 }
 
-DeviceRef gpu_ref(std::uint32_t gpu) {
-  return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
-}
+using core::gpu_ref;
 
 /// Kinds of a source and a target as one number.
 constexpr std::uint64_t both_kinds(AllocationKind source, AllocationKind target) {

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "core/adapter_distance.hpp"
+#include "core/device_refs.hpp"
 #include "provider/rdma/adapters.hpp"
 #include "provider/rdma/connection.hpp"
 #include "provider/rdma/enrolment.hpp"
@@ -33,9 +34,7 @@ constexpr std::uint64_t destructor_patience_ns = 5'000'000'000;
 constexpr std::uint64_t flush_patience_ns = 1'000'000'000;
 constexpr std::ptrdiff_t tries_max = 128;
 
-DeviceRef gpu_ref(std::uint32_t gpu) {
-  return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu)};
-}
+using core::gpu_ref;
 
 Error no_connection(std::string attempted) {
   return Error{.origin = ErrorOrigin::session,

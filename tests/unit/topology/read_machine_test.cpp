@@ -1,5 +1,6 @@
 // Reading a machine: the PCI tree, ACS, host bridges, GPUs, and hosts that show little or nothing.
 #include "topology/read_machine.hpp"
+#include "core/bus_address.hpp"
 
 #include <gtest/gtest.h>
 
@@ -425,9 +426,9 @@ TEST(SysfsText, OrdersNamesByTheirNumbers) {
 }
 
 TEST(SysfsText, KnowsOneAddressInSeveralSpellings) {
-  EXPECT_EQ(canonical_bdf("00000000:C1:00.0"), "0000:c1:00.0");
-  EXPECT_EQ(canonical_bdf("0000:c1:00.0\n"), "0000:c1:00.0");
-  EXPECT_EQ(canonical_bdf("00010000:01:00.0"), "10000:01:00.0");
+  EXPECT_EQ(core::canonical_bdf("00000000:C1:00.0"), "0000:c1:00.0");
+  EXPECT_EQ(core::canonical_bdf("0000:c1:00.0\n"), "0000:c1:00.0");
+  EXPECT_EQ(core::canonical_bdf("00010000:01:00.0"), "10000:01:00.0");
 }
 
 }  // namespace
