@@ -229,6 +229,50 @@ std::string_view node_of(std::string_view text) {
   return text.substr(0, at);
 }
 
+bool is_node_name(std::string_view text) {
+  text = trim(text);
+  if (text.empty() || text.size() > 60 || !is_letter(text.front())) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_name(c) || c == '-' || c == '.'; });
+}
+
+bool is_rule(std::string_view text) {
+  text = trim(text);
+  return text.size() >= 8 && text.find_first_not_of('-') == std::string_view::npos;
+}
+
+std::optional<std::string_view> node_of_command(std::string_view text) {
+  text = trim(text);
+  std::string_view command;
+  std::string_view node;
+  if (starts(text, "$ ")) {
+    command = text.substr(2);
+  } else {
+    // `[user@node dir]# `, `(env) user@node:dir$ `.
+    const std::size_t at = text.find('@');
+    if (at == std::string_view::npos || at == 0 || at > 40) return std::nullopt;
+    const std::size_t end = std::min({text.find("$ ", at), text.find("# ", at), text.size()});
+    if (end == text.size() && !ends(text, "$") && !ends(text, "#")) return std::nullopt;
+    node = until(text.substr(at + 1), ": ]~$#");
+    if (!is_node_name(node) || at + 1 + node.size() > end) return std::nullopt;
+    const std::size_t begin = text.find_last_of("[ (", at);
+    const std::string_view user =
+        text.substr(begin == std::string_view::npos ? 0 : begin + 1,
+                    at - (begin == std::string_view::npos ? 0 : begin + 1));
+    if (!is_node_name(user)) return std::nullopt;
+    command = end + 2 <= text.size() ? text.substr(end + 2) : std::string_view();
+  }
+  if (!starts(trim(command), "ssh ")) return node;
+  // The first word that is no option is the node, after a user's name.
+  for (const std::string_view word : words_of(trim(command).substr(4))) {
+    if (starts(word, "-")) continue;
+    const std::size_t user = word.find('@');
+    const std::string_view host = user == std::string_view::npos ? word : word.substr(user + 1);
+    return is_node_name(host) ? host : node;
+  }
+  return node;
+}
+
 std::string_view without_node(std::string_view text) {
   const std::string_view node = node_of(text);
   return node.empty() ? node : trim(text).substr(node.size() + 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,16 @@ struct Line {
 
 /// The name that `without_node` removes; empty where there is none.
 [[nodiscard]] std::string_view node_of(std::string_view text);
+
+/// The node of a prompt or a command: `[root@node1 ~]# ..`, `user@node1:~$ ..`, `$ ssh node1 ..`.
+/// Empty where a command names none; nothing where the line is no command.
+[[nodiscard]] std::optional<std::string_view> node_of_command(std::string_view text);
+
+/// Whether the line is drawn only, as dshbak and clush put it above and below a node's name.
+[[nodiscard]] bool is_rule(std::string_view text);
+
+/// A name of a node by itself on a line.
+[[nodiscard]] bool is_node_name(std::string_view text);
 
 /// For a report: trimmed and cut at 400 bytes.
 [[nodiscard]] std::string quoted_line(std::string_view text);

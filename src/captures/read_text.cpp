@@ -2,8 +2,10 @@
 #include "captures/read_text.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "captures/formats.hpp"
+#include "captures/scan.hpp"
 
 namespace nobounce::captures {
 
@@ -57,6 +59,9 @@ void TextReader::begin(std::string file) {
   carry_.clear();
   number_ = 0;
   dropping_ = false;
+  node_.clear();
+  maybe_node_.clear();
+  below_rule_ = false;
 }
 
 void TextReader::feed(std::string_view bytes) {
@@ -104,8 +109,23 @@ bool TextReader::offer_to_all(const Line& line) {
   return false;
 }
 
+void TextReader::look_for_node(std::string_view text) {
+  if (const auto node = node_of_command(text); node.has_value()) {
+    node_ = std::string(*node);
+    return;
+  }
+  if (is_rule(text)) {
+    if (!maybe_node_.empty()) node_ = std::exchange(maybe_node_, std::string());
+    below_rule_ = true;
+    return;
+  }
+  maybe_node_ = below_rule_ && is_node_name(text) ? std::string(trim(text)) : std::string();
+  below_rule_ = false;
+}
+
 void TextReader::offer(std::string_view text, bool open) {
-  Line line{text, number_, {}, open};
+  look_for_node(text);
+  Line line{text, number_, node_, open};
   if (offer_to_all(line)) return;
   // Then without what collectors put in front of a line.
   const std::string_view bare = without_prefixes(text);

@@ -27,9 +27,14 @@ class TextReader {
   void take_line(std::string_view raw, bool open = false);
   void offer(std::string_view text, bool open);
   bool offer_to_all(const Line& line);
+  /// Whose output the lines below are, where a line says so.
+  void look_for_node(std::string_view text);
 
   Sink sink_;
   std::vector<std::unique_ptr<Parser>> parsers_;
+  std::string node_;        ///< of the lines below a prompt or a heading
+  std::string maybe_node_;  ///< a name below a rule; another rule makes it a heading
+  bool below_rule_ = false;
   std::string carry_;   ///< a line whose end is in the next chunk
   std::string buffer_;  ///< of the line being cleaned
   std::uint64_t number_ = 0;

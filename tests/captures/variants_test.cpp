@@ -374,6 +374,26 @@ std::vector<Variant> variants() {
        "readMiB=500\n",
        {{M::storage, V::unknown, "node1:reads", "read"},
         {M::storage, V::unknown, "node2:reads", "read"}}},
+      {"readings of two nodes, each below its prompt",
+       "[root@node1 ~]# cat /proc/driver/nvidia-fs/stats\nReads  : n=10 ok=10 err=0 readMiB=10\n"
+       "[root@node2 ~]# cat /proc/driver/nvidia-fs/stats\nReads  : n=500 ok=500 err=0 "
+       "readMiB=500\n",
+       {{M::storage, V::unknown, "node1:reads", "read"},
+        {M::storage, V::unknown, "node2:reads", "read"}}},
+      {"readings of one node, below its prompts",
+       "me@node1:~$ cat /proc/driver/nvidia-fs/stats\nReads  : n=10 ok=10 err=0 readMiB=10\n"
+       "me@node1:~$ cat /proc/driver/nvidia-fs/stats\nReads  : n=500 ok=500 err=0 readMiB=500\n",
+       {{M::storage, V::direct, "reads", "read"}}},
+      {"readings of two nodes, asked over ssh",
+       "$ ssh -q me@node1 cat /proc/driver/nvidia-fs/stats\nReads  : n=10 ok=10 err=0 readMiB=10\n"
+       "$ ssh -q me@node2 cat /proc/driver/nvidia-fs/stats\nReads  : n=500 ok=500 err=0 "
+       "readMiB=500\n",
+       {{M::storage, V::unknown, "node2:reads", "read"}}},
+      {"readings of two nodes, as dshbak prints them",
+       "----------------\nnode1\n----------------\nnum_reg_bytes value: "
+       "5\n----------------\nnode2\n"
+       "----------------\nnum_reg_bytes value: 9\n",
+       {{M::rdma, V::unknown, "node1:GPU-NIC"}, {M::rdma, V::unknown, "node2:GPU-NIC"}}},
       {"a request that failed",
        " 15-03-2025 10:11:12:123 [pid=4711 tid=4712] ERROR  cufio_core:712 nvfs_io_submit failed "
        "with -5\n",
