@@ -86,7 +86,8 @@ class GdscheckParser : public Parser {
       }
       ensure(line);
       header_ = true;
-      set_fact(facts(), "gds_version", first_word(version->substr(1)));
+      set_fact(facts(), "gds_version",
+               first_word(starts(*version, ":") ? version->substr(1) : *version));
       any = true;
     }
     if (const auto version = after(text, "nvidia_fs version:"); version.has_value()) {

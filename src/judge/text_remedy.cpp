@@ -97,7 +97,7 @@ std::string amd_remedy(Cause cause) {
   }
 }
 
-std::string remedy_of(const TextCase& text, Cause cause) {
+std::string remedy_for(const TextCase& text, Cause cause) {
   if (cause == Cause::machine_acs_redirect) return with_ports(text, cause_row(cause).remedy);
   std::string remedy(cause_row(cause).remedy);
   if (!text.amd()) return remedy;
@@ -126,7 +126,7 @@ std::string text_remedy(const TextCase& text, const TextRow& row) {
   for (const Cause cause : causes) {
     if (cause == Cause::evidence_capability_only || cause == Cause::evidence_text_incomplete)
       continue;
-    remedy = remedy_of(text, cause);
+    remedy = remedy_for(text, cause);
     break;
   }
   if (row.verdict.verdict == Verdict::direct) return {};

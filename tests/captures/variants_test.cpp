@@ -1,6 +1,9 @@
 // Texts of other versions, sizes, layouts and collectors than those of the cases.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
+
 #include "case_rig.hpp"
 
 namespace nobounce::test {
@@ -600,6 +603,28 @@ TEST(CaptureVariants, ChunksOfAnySizeGiveTheSame) {
     EXPECT_EQ(core::dump_json(report::explanation_json(judge::explain(reader.finish()))), whole)
         << size;
   }
+}
+
+/// Every line of every case, cut behind each word and each sign.
+TEST(CaptureVariants, LinesCutAnywhereDoNoHarm) {
+  std::set<std::string> cuts = {"GDS release version"};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cases_folder())) {
+    if (entry.path().extension() != ".txt") continue;
+    std::istringstream lines(text_of_file(entry.path()));
+    for (std::string line; std::getline(lines, line);) {
+      for (std::size_t at = line.find_first_of(" :=([,/"); at < line.size() && at < 200;
+           at = line.find_first_of(" :=([,/", at + 1)) {
+        cuts.insert(line.substr(0, at));
+        cuts.insert(line.substr(0, at + 1));
+      }
+    }
+  }
+  ASSERT_GT(cuts.size(), 1000U);
+  std::string text;
+  for (const std::string& cut : cuts) text += cut + '\n';
+  const core::Explanation got = explain_texts({{"cuts", text}});
+  EXPECT_FALSE(got.pieces.empty());
+  EXPECT_TRUE(core::parse_json(core::dump_json(report::explanation_json(got)), "cuts").ok());
 }
 
 TEST(CaptureVariants, BytesThatAreNoTextDoNoHarm) {
