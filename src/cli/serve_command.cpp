@@ -20,8 +20,8 @@ namespace nobounce::cli {
 
 namespace {
 
-constexpr std::uint64_t default_length_bytes = 256ULL << 20;
-constexpr std::uint64_t look_interval_ns = 100ULL * 1000 * 1000;
+constexpr std::uint64_t served_length_bytes = 256ULL << 20;
+constexpr std::uint64_t serve_look_interval_ns = 100ULL * 1000 * 1000;
 
 report::ServerEventView view_of(const ServerEvent& event, const report::MachineLabel& machine) {
   report::ServerEventView view{.event = std::string(to_string(event.kind)),
@@ -116,7 +116,7 @@ std::optional<Problem> ServeRun::prepare() {
   Result<Session> session = Session::open(*context_.machine.host, options);
   if (!session.ok()) return problem_from(std::move(session).error());
   session_.emplace(std::move(*session));
-  const std::uint64_t length = arguments_.length_bytes.value_or(default_length_bytes);
+  const std::uint64_t length = arguments_.length_bytes.value_or(served_length_bytes);
   const std::uint64_t reserved = std::max<std::uint64_t>(length, 1);
   std::optional<Result<Region>> region;
   if (place->kind == PlaceArgument::Kind::gpu) {
@@ -229,7 +229,7 @@ int ServeRun::run() {
   if (auto problem = listen()) return context_.console.problem(*problem);
   int exit_code = exit_done;
   while (interrupts_.signal() == 0) {
-    const std::optional<ServerEvent> event = next_event(look_interval_ns);
+    const std::optional<ServerEvent> event = next_event(serve_look_interval_ns);
     if (!event.has_value()) continue;
     print(*event);
     if (arguments_.once) exit_code = worse(exit_code, exit_code_of(*event));

@@ -6,7 +6,7 @@ namespace nobounce::fabric {
 namespace cuda = system::cuda;
 
 namespace {
-constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t export_page_bytes = 4096;
 }
 
 CUresult SoftCuda::pointer_set_attribute(const void* value, int attribute, CUdeviceptr pointer) {
@@ -24,7 +24,7 @@ CUresult SoftCuda::mem_get_handle_for_address_range(void* handle, CUdeviceptr po
   CUresult code = cuda::success;
   if (current(code) == nullptr) return code;
   if (handle == nullptr || handle_type != cuda::range_handle_dma_buf || bytes == 0 ||
-      pointer % page_bytes != 0 || bytes % page_bytes != 0) {
+      pointer % export_page_bytes != 0 || bytes % export_page_bytes != 0) {
     return cuda::error_invalid_value;
   }
   if (flags != 0 && flags != cuda::range_flag_pcie) return cuda::error_invalid_value;
@@ -39,7 +39,7 @@ CUresult SoftCuda::mem_get_handle_for_address_range(void* handle, CUdeviceptr po
   const std::uint64_t inside = pointer - allocation->base.value;
   // Memory is handed out in larger pieces than it is asked for: the last page belongs to it.
   const std::uint64_t whole_bytes =
-      (allocation->length_bytes + page_bytes - 1) / page_bytes * page_bytes;
+      (allocation->length_bytes + export_page_bytes - 1) / export_page_bytes * export_page_bytes;
   if (!kind || bytes > whole_bytes - inside) return cuda::error_invalid_value;
   const auto descriptor = dmabufs_.add({allocation->memory.plus(inside), bytes, allocation->id});
   if (!descriptor) return cuda::error_out_of_memory;

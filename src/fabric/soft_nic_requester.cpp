@@ -13,7 +13,8 @@ namespace verbs = system::verbs;
 
 namespace {
 
-constexpr std::uint64_t window_bytes = 8u << 20;  ///< sent and not yet acknowledged, per pair
+constexpr std::uint64_t unacknowledged_bytes_max =
+    8u << 20;  ///< sent and not yet acknowledged, per pair
 constexpr std::uint32_t vendor_error = 0x51;
 
 constexpr int init_mask =
@@ -353,7 +354,8 @@ bool SoftNics::send_some(NicPair& pair, std::uint64_t now_ns) {
     if (work.fenced && !work.started && reads > 0) break;
     reads += is_read(work) ? 1 : 0;
     while (!work.sent && work.status == verbs::wc_success) {
-      if (under_way + work.sent_bytes >= window_bytes || !wire_.has_room(target)) return moved;
+      if (under_way + work.sent_bytes >= unacknowledged_bytes_max || !wire_.has_room(target))
+        return moved;
       moved = send_packet(pair, work, now_ns) || moved;
     }
     under_way += is_read(work) ? 0 : work.sent_bytes;

@@ -13,7 +13,8 @@
 namespace nobounce::session {
 namespace {
 
-Status move(SessionState& state, ProviderKind provider, const Place& source, const Place& target) {
+Status move_probe(SessionState& state, ProviderKind provider, const Place& source,
+                  const Place& target) {
   const core::Completion ended = run_operation(
       state,
       Segment{.offset_bytes = 0,
@@ -43,13 +44,15 @@ Status probe_drive_read(SessionState& state, const BlockRange& range, const GpuM
   const std::uint64_t length = range.length_bytes;
   const HostMemory expected_place{expected->data(), length};
   const HostMemory arrived_place{arrived->data(), length};
-  if (Status read = move(state, ProviderKind::nvme, range, expected_place); !read.ok()) return read;
+  if (Status read = move_probe(state, ProviderKind::nvme, range, expected_place); !read.ok())
+    return read;
   // Something that the drive does not hold, so that a lost write shows.
   for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
-  if (Status spoiled = move(state, ProviderKind::staged, arrived_place, memory); !spoiled.ok())
+  if (Status spoiled = move_probe(state, ProviderKind::staged, arrived_place, memory);
+      !spoiled.ok())
     return spoiled;
-  if (Status read = move(state, ProviderKind::nvme, range, memory); !read.ok()) return read;
-  if (Status back = move(state, ProviderKind::staged, memory, arrived_place); !back.ok())
+  if (Status read = move_probe(state, ProviderKind::nvme, range, memory); !read.ok()) return read;
+  if (Status back = move_probe(state, ProviderKind::staged, memory, arrived_place); !back.ok())
     return back;
   if (std::memcmp(expected->data(), arrived->data(), length) == 0) return {};
   return data_lost("probe a read from " + place_text(state, range) +
@@ -67,16 +70,17 @@ Status probe_drive_write(SessionState& state, const BlockRange& range, const Gpu
   const HostMemory sent_place{sent->data(), length};
   const HostMemory arrived_place{arrived->data(), length};
   const HostMemory saved_place{saved->data(), length};
-  if (Status read = move(state, ProviderKind::nvme, range, saved_place); !read.ok()) return read;
+  if (Status read = move_probe(state, ProviderKind::nvme, range, saved_place); !read.ok())
+    return read;
   state.host.entropy().fill(std::span(sent->data(), length));
-  Status probed = move(state, ProviderKind::staged, sent_place, memory);
-  if (probed.ok()) probed = move(state, ProviderKind::nvme, memory, range);
-  if (probed.ok()) probed = move(state, ProviderKind::nvme, range, arrived_place);
+  Status probed = move_probe(state, ProviderKind::staged, sent_place, memory);
+  if (probed.ok()) probed = move_probe(state, ProviderKind::nvme, memory, range);
+  if (probed.ok()) probed = move_probe(state, ProviderKind::nvme, range, arrived_place);
   if (probed.ok() && std::memcmp(sent->data(), arrived->data(), length) != 0) {
     probed = data_lost("probe a write from gpu:" + std::to_string(memory.gpu) + " to " +
                        place_text(state, range));
   }
-  if (!probed.ok()) (void)move(state, ProviderKind::nvme, saved_place, range);
+  if (!probed.ok()) (void)move_probe(state, ProviderKind::nvme, saved_place, range);
   return probed;
 }
 

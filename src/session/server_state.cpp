@@ -17,9 +17,9 @@ constexpr int backlog = 128;
 constexpr std::size_t greeting_max = 128;
 constexpr std::size_t accepted_at_once = 64;
 constexpr std::size_t events_max = 8192;
-constexpr std::uint64_t idle_wait_ns = 250'000'000;
+constexpr std::uint64_t serve_idle_wait_ns = 250'000'000;
 constexpr std::uint64_t copying_wait_ns = 50'000;
-constexpr std::uint64_t poll_wait_ns = 1'000'000;  // where a wait cannot sleep
+constexpr std::uint64_t serve_poll_wait_ns = 1'000'000;  // where a wait cannot sleep
 
 }  // namespace
 
@@ -265,7 +265,7 @@ system::Step ServerState::step() {
   }
   if (moved) return system::Step::busy();
   const std::uint64_t now_ns = session_.host.clock().now_ns();
-  std::uint64_t wait_ns = idle_wait_ns;
+  std::uint64_t wait_ns = serve_idle_wait_ns;
   std::vector<system::Network::Watch> watched{{.socket = waker_, .waker = true}};
   if (!accept_failed_) watched.push_back({.socket = listener_});
   for (const ServerConnection& connection : connections_) {
@@ -276,7 +276,7 @@ system::Step ServerState::step() {
   }
   if (copying) wait_ns = std::min(wait_ns, copying_wait_ns);
   if (network_->wait(watched, wait_ns)) return system::Step::busy();
-  return system::Step::idle_until(now_ns + std::min(wait_ns, poll_wait_ns));
+  return system::Step::idle_until(now_ns + std::min(wait_ns, serve_poll_wait_ns));
 }
 
 }  // namespace nobounce::session

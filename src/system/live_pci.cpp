@@ -21,7 +21,7 @@
 namespace nobounce::system {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t vfio_page_bytes = 4096;
 /// Below 2^39, which every IOMMU can translate, and above what a small one reserves.
 constexpr std::uint64_t first_iova = std::uint64_t{1} << 32;
 constexpr std::uint64_t last_iova = std::uint64_t{1} << 38;
@@ -29,8 +29,8 @@ constexpr std::uint32_t command_register = 0x04;
 constexpr std::uint32_t memory_and_master = 0x6;
 constexpr std::uint32_t master_bit = 0x4;
 
-std::uint64_t whole_pages(std::uint64_t bytes) {
-  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+std::uint64_t whole_vfio_pages(std::uint64_t bytes) {
+  return (bytes + vfio_page_bytes - 1) / vfio_page_bytes * vfio_page_bytes;
 }
 
 /// Closes what is left open.
@@ -102,7 +102,7 @@ class Container {
 
   void unmap(Iova iova) {
     const std::lock_guard lock(mutex_);
-    const auto found = mapped_.find(iova.value / page_bytes * page_bytes);
+    const auto found = mapped_.find(iova.value / vfio_page_bytes * vfio_page_bytes);
     if (found == mapped_.end()) return;
     vfio_iommu_type1_dma_unmap request{};
     request.argsz = sizeof request;
@@ -290,7 +290,7 @@ Status LiveFunction::reset() {
 }
 
 Result<DmaBuffer> LiveFunction::allocate_dma(std::uint64_t length_bytes) {
-  const std::uint64_t length = whole_pages(length_bytes);
+  const std::uint64_t length = whole_vfio_pages(length_bytes);
   void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return os_error(errno, "allocate memory for " + bdf_);
@@ -314,10 +314,10 @@ void LiveFunction::free_dma(const DmaBuffer& buffer) {
 
 Result<Iova> LiveFunction::map_host(std::byte* address, std::uint64_t length_bytes) {
   const auto value = reinterpret_cast<std::uint64_t>(address);
-  const std::uint64_t inside = value % page_bytes;
+  const std::uint64_t inside = value % vfio_page_bytes;
   const Result<Iova> iova =
       container_->map(reinterpret_cast<const void*>(value - inside),
-                      whole_pages(inside + length_bytes), "host memory for the drive");
+                      whole_vfio_pages(inside + length_bytes), "host memory for the drive");
   if (!iova.ok()) return iova;
   mapped_[iova->value + inside] = *iova;
   return Iova{iova->value + inside};
@@ -339,13 +339,13 @@ Status LiveFunction::can_map_gpu(std::uint32_t gpu) {
 Result<Iova> LiveFunction::map_peer(PciFunction& peer, unsigned bar, std::uint64_t offset_bytes,
                                     std::uint64_t length_bytes) {
   const std::span<std::byte> mapping = peer.bar_mapping(bar);
-  if (mapping.empty() || offset_bytes % page_bytes != 0 || length_bytes > mapping.size() ||
+  if (mapping.empty() || offset_bytes % vfio_page_bytes != 0 || length_bytes > mapping.size() ||
       offset_bytes > mapping.size() - length_bytes) {
     return os_error(EINVAL, "map a part of BAR " + std::to_string(bar) + " of " + peer.bdf(),
                     Cause::nvme_peer_unmapped);
   }
   const Result<Iova> iova =
-      container_->map(mapping.data() + offset_bytes, whole_pages(length_bytes), "a peer's BAR",
+      container_->map(mapping.data() + offset_bytes, whole_vfio_pages(length_bytes), "a peer's BAR",
                       Cause::nvme_peer_unmapped);
   if (iova.ok()) mapped_[iova->value] = *iova;
   return iova;
