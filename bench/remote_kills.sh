@@ -21,11 +21,12 @@ length=1GiB
 bad=0 killed_servers=0 killed_clients=0 failed=0 done_first=0 partial=0 lost=0 slowest=0
 
 start_server() {  # start_server SETTING...: $server, $address
+  rm -f server.txt  # the address of the one before
   "$program" serve --place gpu:0 --length "$length" --name w --access write "${machine[@]}" "$@" --json >server.txt 2>server.err &
   server=$!
   address=''
   for _ in $(seq 400); do
-    address=$(sed -n '1s/.*"address":"\([^"]*\)".*/\1/p' server.txt)
+    address=$(sed -n '1s/.*"address":"\([^"]*\)".*/\1/p' server.txt 2>/dev/null)
     [ -n "$address" ] && return 0
     sleep 0.02
   done

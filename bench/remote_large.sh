@@ -18,11 +18,12 @@ wrong() { echo "$1"; bad=$((bad + 1)); }
 for carriage in direct staged; do
   settings=(--machine soft:workstation)
   [ $carriage = staged ] && settings+=(--set /modules/nvidia_peermem=false --set /kernel/dmabuf=false)
+  rm -f server.txt  # the address of the one before
   "$program" serve --place gpu:0 --length "$length" --name w --access write "${settings[@]}" --json >server.txt 2>server.err &
   server=$!
   address=''
   for _ in $(seq 3000); do
-    address=$(sed -n '1s/.*"address":"\([^"]*\)".*/\1/p' server.txt)
+    address=$(sed -n '1s/.*"address":"\([^"]*\)".*/\1/p' server.txt 2>/dev/null)
     [ -n "$address" ] && break
     sleep 0.02
   done
