@@ -627,6 +627,27 @@ TEST(CaptureVariants, LinesCutAnywhereDoNoHarm) {
   EXPECT_TRUE(core::parse_json(core::dump_json(report::explanation_json(got)), "cuts").ok());
 }
 
+TEST(CaptureVariants, WhatIsKeptIsBoundedInBytes) {
+  captures::TextReader reader;
+  reader.begin(std::string(4000, 'f'));  // each line that is kept names its file
+  constexpr int lines = 40'000;
+  for (int i = 0; i < lines; ++i)
+    reader.feed("ibv_reg_mr failed: Bad address length=" + std::to_string(i) + "\n");
+  reader.end();
+  const core::Captures read = reader.finish();
+  std::size_t bytes = 0;
+  for (const core::CaptureSign& sign : read.signs) {
+    for (const core::TextLine& line : sign.lines) bytes += line.file.size() + line.text.size();
+  }
+  EXPECT_GT(bytes, std::size_t{32} << 20);
+  EXPECT_LT(bytes, std::size_t{129} << 20);
+  EXPECT_LT(read.signs.size(), std::size_t{lines});
+  ASSERT_FALSE(read.pieces.empty());
+  const auto& facts = read.pieces.back().facts;
+  EXPECT_TRUE(std::any_of(facts.begin(), facts.end(),
+                          [](const auto& fact) { return fact.first == "further_signs_dropped"; }));
+}
+
 TEST(CaptureVariants, BytesThatAreNoTextDoNoHarm) {
   std::string text =
       "\xff\xfe GPU0\xff\nn:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/\xff\n";
