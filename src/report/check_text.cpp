@@ -7,6 +7,7 @@
 
 #include "core/remedy_risk.hpp"
 #include "report/check_report.hpp"
+#include "report/labelled.hpp"
 
 namespace nobounce::report {
 
@@ -147,8 +148,7 @@ std::string finding_lines(const Counted& counted, Style style) {
                   painted("(" + rows + ")", Paint::faint, style));
   const auto detail = [&](std::string_view label, const std::string& value) {
     if (value.empty()) return;
-    const std::string block = wrapped(visible(value), 18, text_width);
-    text += "         " + left(label, 9) + block.substr(std::min<std::size_t>(18, block.size()));
+    text += labelled("         " + left(label, 9), 18, visible(value));
   };
   detail("observed", finding.observed);
   detail("needed", finding.needed);
@@ -170,8 +170,7 @@ std::string note_lines(const CheckNote& note, Style style) {
   }
   text += visible(note.subject) + "\n";
   const auto detail = [&](std::string_view label, std::string_view value) {
-    const std::string block = wrapped(visible(value), 18, text_width);
-    text += "         " + left(label, 9) + block.substr(std::min<std::size_t>(18, block.size()));
+    text += labelled("         " + left(label, 9), 18, visible(value));
   };
   detail("observed", note.text);
   if (note.cause != Cause::none) detail("try", cause_row(note.cause).remedy);

@@ -1,5 +1,6 @@
 // Differences as text and as `nobounce.diff/1`.
 #include "report/diff_report.hpp"
+#include "report/labelled.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -57,14 +58,12 @@ std::string diff_text(const DiffReport& report, Style style) {
     for (const auto& [name, value] :
          {std::pair<std::string_view, const std::string&>("A", line.before),
           std::pair<std::string_view, const std::string&>("B", line.after)}) {
-      const std::string block = wrapped(shown(value), 12, text_width);
-      text += "         " + left(name, 3) + block.substr(std::min<std::size_t>(12, block.size()));
+      text += labelled("         " + left(name, 3), 12, shown(value));
     }
     if (line.cause != Cause::none) {
-      const std::string block = wrapped(
-          std::string(to_string(line.cause)) + ": " + std::string(cause_row(line.cause).remedy), 14,
-          text_width);
-      text += "         try  " + block.substr(std::min<std::size_t>(14, block.size()));
+      text += labelled(
+          "         try  ", 14,
+          std::string(to_string(line.cause)) + ": " + std::string(cause_row(line.cause).remedy));
     }
   }
   const auto mattering =

@@ -1,5 +1,6 @@
 // The proof as text.
 #include "report/proof_report.hpp"
+#include "report/labelled.hpp"
 
 #include <algorithm>
 #include <set>
@@ -38,9 +39,7 @@ std::string slope_text(const std::optional<Slope>& slope) {
 /// A labelled paragraph below a row.
 std::string paragraph(std::string_view label, std::string_view text) {
   const std::size_t indent = row_indent + label_columns;
-  const std::string block = wrapped(visible(text), indent, text_width);
-  return std::string(row_indent, ' ') + left(label, label_columns) +
-         block.substr(std::min(indent, block.size()));
+  return labelled(std::string(row_indent, ' ') + left(label, label_columns), indent, visible(text));
 }
 
 std::string contradictions(const std::vector<ProofRow>& rows, Style style) {

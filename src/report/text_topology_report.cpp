@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "report/labelled.hpp"
+
 namespace nobounce::report {
 
 namespace {
@@ -117,9 +119,7 @@ std::string text_partners(const TextTopology& topology, const Numbers& gpus, Sty
       partners += "(" + visible(level) + ")";
     }
     if (partners.empty()) continue;
-    const std::string block = wrapped(partners, widest + 2, text_width);
-    text += left(visible(topology.devices[gpu].name), widest + 2) +
-            block.substr(std::min(widest + 2, block.size()));
+    text += labelled(left(visible(topology.devices[gpu].name), widest + 2), widest + 2, partners);
   }
   return text.empty() ? text : painted("best partners", Paint::strong, style) + "\n" + text;
 }
@@ -152,12 +152,9 @@ std::string text_rails(const TextTopology& topology, const Numbers& gpus, const 
   std::string problems;
   for (const std::string& problem : rail_problems(topology, gpus, nics))
     problems += (problems.empty() ? "" : "; ") + problem;
-  const std::string block =
-      wrapped(problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
-                               : "not aligned: " + problems,
-              8, text_width);
-  return painted("rails", Paint::strong, style) + "   " +
-         block.substr(std::min<std::size_t>(8, block.size()));
+  return labelled(painted("rails", Paint::strong, style) + "   ", 8,
+                  problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
+                                   : "not aligned: " + problems);
 }
 
 /// Devices below the bridges that the text shows above them.

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "report/labelled.hpp"
 #include "report/topology_report.hpp"
 
 namespace nobounce::report {
@@ -176,9 +177,7 @@ std::string partners_text(const Machine& machine, Style style) {
       if (!partners.empty()) partners += ", ";
       partners += nearest;
     }
-    const std::string name = left(visible(device_name(machine, gpu)), 8);
-    const std::string block = wrapped(partners, 8, text_width);
-    text += name + block.substr(std::min<std::size_t>(8, block.size()));
+    text += labelled(left(visible(device_name(machine, gpu)), 8), 8, partners);
   }
   return text;
 }
@@ -213,12 +212,9 @@ std::string rails_text(const Machine& machine, Style style) {
     for (const std::size_t gpu : gpus_of[nic]) sharing += fmt::format(" gpu:{}", gpu);
     add(fmt::format("nic:{} is shared by{}", visible(machine.nics[nic].name), sharing));
   }
-  const std::string head = painted("rails", Paint::strong, style);
-  const std::string block =
-      wrapped(problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
-                               : "not aligned: " + problems,
-              8, text_width);
-  return head + "   " + block.substr(std::min<std::size_t>(8, block.size()));
+  return labelled(painted("rails", Paint::strong, style) + "   ", 8,
+                  problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
+                                   : "not aligned: " + problems);
 }
 
 std::string topology_text(const Machine& machine, Style style) {
