@@ -1,13 +1,12 @@
 // Lower case, a domain of four digits where it fits.
 #include "core/bus_address.hpp"
 
+#include "core/trimmed.hpp"
+
 namespace nobounce::core {
 
 std::string canonical_bdf(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  std::string bdf(text.substr(first, text.find_last_not_of(blanks) - first + 1));
+  std::string bdf(trimmed(text));
   for (char& c : bdf) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
   }

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "core/cufile_flag.hpp"
+
 namespace nobounce::fabric {
 namespace {
 
@@ -38,12 +40,6 @@ constexpr BoolVariable bool_variables[] = {
     {"CUFILE_ALLOW_COMPAT_MODE", 1}, {"CUFILE_FORCE_COMPAT_MODE", 2},        {"CUFILE_NVTX", 5},
     {"CUFILE_USE_PCIP2PDMA", 7},     {"CUFILE_SKIP_TOPOLOGY_DETECTION", 10},
 };
-
-std::optional<bool> flag_from(std::string_view text) {
-  if (text == "true" || text == "TRUE" || text == "True" || text == "1") return true;
-  if (text == "false" || text == "FALSE" || text == "False" || text == "0") return false;
-  return std::nullopt;
-}
 
 void take_bool(const core::Json& document, std::string_view pointer, bool& target) {
   const core::Json* json = core::resolve_pointer(document, pointer);
@@ -127,7 +123,8 @@ Result<CufileConfig> load_cufile_config(system::Files& files, system::Environmen
   for (const BoolVariable& variable : bool_variables) {
     const std::optional<std::string> text = environment.get(variable.name);
     if (!text) continue;
-    if (const std::optional<bool> flag = flag_from(*text)) config.bools[variable.parameter] = *flag;
+    if (const std::optional<bool> flag = core::cufile_flag(*text))
+      config.bools[variable.parameter] = *flag;
   }
   for (std::size_t i = 0; i < staged.size(); ++i) {
     if (staged[i]) config.bools[i] = *staged[i];

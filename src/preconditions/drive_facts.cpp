@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/mount_table.hpp"
+#include "core/trimmed.hpp"
 #include "preconditions/read_drive_facts.hpp"
 
 namespace nobounce::preconditions {
@@ -13,11 +14,6 @@ namespace {
 
 constexpr const char* mounts_file = "/proc/self/mountinfo";
 constexpr const char* swap_table = "/proc/swaps";
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
 
 std::string last_part(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
@@ -95,7 +91,7 @@ class DriveReader {
       return;
     }
     for (const core::MountLine& line : core::parse_mount_table(*mounts)) {
-      if (line.device == trimmed(*number) || line.source == name)
+      if (line.device == core::trimmed(*number) || line.source == name)
         use(name + " is mounted on " + line.point, mounts_file);
     }
     for (const std::string& holder : names_in(path + "/holders"))

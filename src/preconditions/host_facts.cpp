@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/cufile_flag.hpp"
 #include "core/cufile_settings.hpp"
 #include "core/json.hpp"
 #include "preconditions/gpu_facts.hpp"
@@ -77,12 +78,6 @@ Fact read_udev_database(system::Files& files) {
   return Fact{there, there ? "the udev database is there" : "there is no udev database", source};
 }
 
-std::optional<bool> boolean_of(std::string_view text) {
-  if (text == "true" || text == "TRUE" || text == "True" || text == "1") return true;
-  if (text == "false" || text == "FALSE" || text == "False" || text == "0") return false;
-  return std::nullopt;
-}
-
 /// A file of the distribution, or one of this process (our own configuration lies in memory).
 Result<std::string> read_configuration(system::Host& host, const std::string& path) {
   Result<std::string> text = host.files().read(path);
@@ -147,7 +142,7 @@ Fact read_compat_in_configuration(const core::CufileFacts& facts) {
 Fact read_compat_forced(system::Host& host, const core::CufileFacts& configuration) {
   const std::string name = "CUFILE_FORCE_COMPAT_MODE";
   if (const std::optional<std::string> text = host.environment().get(name)) {
-    if (const std::optional<bool> forced = boolean_of(*text)) {
+    if (const std::optional<bool> forced = core::cufile_flag(*text)) {
       return Fact{forced, name + "=" + *text, "environment variable " + name};
     }
   }

@@ -4,16 +4,11 @@
 #include <string_view>
 
 #include "core/mount_table.hpp"
+#include "core/trimmed.hpp"
 #include "recording/anonymise.hpp"
 
 namespace nobounce::recording {
 namespace {
-
-std::string trimmed(std::string text) {
-  const std::size_t first = text.find_first_not_of(" \t\n");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
 
 class SecretFinder {
  public:
@@ -30,7 +25,7 @@ class SecretFinder {
  private:
   std::string read(const std::string& path) {
     Result<std::string> text = files_.read(path);
-    return text ? trimmed(std::move(*text)) : std::string();
+    return text ? std::string(core::trimmed(*text)) : std::string();
   }
   std::vector<std::string> list(const std::string& path) {
     Result<std::vector<std::string>> names = files_.list(path);
