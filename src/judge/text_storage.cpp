@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "judge/text_case.hpp"
 
@@ -82,7 +83,25 @@ void judge_counters(TextCase& text) {
   bool moved = false;
   bool told = false;
   const CaptureSign* still = nullptr;
+  // Readings between which requests failed and none succeeded: transfers of a pair are those.
+  std::set<std::uint64_t> failing;
+  std::set<std::uint64_t> succeeding;
   for (const CaptureSign* sign : text.all(SignKind::driver_counter)) {
+    if (sign->word != "twice") continue;
+    if (counter_rise(*sign, ok_before, ok_after).value_or(0) > 0) succeeding.insert(sign->piece);
+    if (counter_rise(*sign, err_before, err_after).value_or(0) > 0) failing.insert(sign->piece);
+  }
+  for (const CaptureSign* sign : text.all(SignKind::driver_counter)) {
+    const bool pair = sign->source != "reads" && sign->source != "writes";
+    if (pair && sign->word == "twice" && sign->second > sign->value &&
+        failing.count(sign->piece) > 0 && succeeding.count(sign->piece) == 0) {
+      told = true;
+      TextRow& row = storage_text_row(
+          text, *sign, Verdict::unknown, pair_subject(text, sign->host, sign->source, ""), "both",
+          "transfers of the pair were begun, and all requests between the readings failed");
+      blame(row, Cause::storage_cufile_refused);
+      continue;
+    }
     const char* direction = sign->source == "reads"    ? "read"
                             : sign->source == "writes" ? "write"
                                                        : "both";

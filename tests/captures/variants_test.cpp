@@ -366,6 +366,23 @@ std::vector<Variant> variants() {
        "# before\nReads  : n=0 ok=0 err=0 readMiB=0 io_state_err=0\n# after\nReads  : n=100 ok=0 "
        "err=100 readMiB=0 io_state_err=100\n",
        {{M::storage, V::broken, "reads", "read", Cause::storage_cufile_refused}}},
+      {"transfers of a pair, of which none succeeded",
+       "# before\nReads  : n=0 ok=0 err=0 readMiB=0\n"
+       "gpu peer peerrank p2pdist link gen numa np2p class\n"
+       "0000:41:00.0 0000:42:00.0 1 4 4 4 0 0 nvme\n"
+       "# after\nReads  : n=9 ok=0 err=9 readMiB=0\n"
+       "gpu peer peerrank p2pdist link gen numa np2p class\n"
+       "0000:41:00.0 0000:42:00.0 1 4 4 4 0 9 nvme\n",
+       {{M::storage, V::broken, "reads", "read", Cause::storage_cufile_refused},
+        {M::storage, V::unknown, "", "both", Cause::storage_cufile_refused}}},
+      {"transfers of a pair",
+       "# before\nReads  : n=0 ok=0 err=0 readMiB=0\n"
+       "gpu peer peerrank p2pdist link gen numa np2p class\n"
+       "0000:41:00.0 0000:42:00.0 1 4 4 4 0 0 nvme\n"
+       "# after\nReads  : n=9 ok=9 err=0 readMiB=9\n"
+       "gpu peer peerrank p2pdist link gen numa np2p class\n"
+       "0000:41:00.0 0000:42:00.0 1 4 4 4 0 9 nvme\n",
+       {{M::storage, V::direct, "41:00.0-42:00.0", "both"}}},
       {"requests of which nothing says that they succeeded",
        "# before\nReads  : n=1\n# after\nReads  : n=100\n",
        {{M::storage, V::unknown, "reads", "read", Cause::evidence_text_incomplete}}},
