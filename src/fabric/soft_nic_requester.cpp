@@ -351,7 +351,8 @@ bool SoftNics::send_some(NicPair& pair, std::uint64_t now_ns) {
     if (work.status != verbs::wc_success) break;
     if (work.done) continue;
     if (is_read(work) && !work.started && reads >= pair.attributes.max_rd_atomic) break;
-    if (work.fenced && !work.started && reads > 0) break;
+    const bool fenced = work.fenced && !is(Mutant::rdma_fence_ignored);
+    if (fenced && !work.started && reads > 0) break;
     reads += is_read(work) ? 1 : 0;
     while (!work.sent && work.status == verbs::wc_success) {
       if (under_way + work.sent_bytes >= unacknowledged_bytes_max || !wire_.has_room(target))
