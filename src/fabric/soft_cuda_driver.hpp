@@ -132,6 +132,8 @@ class SoftCuda final : public SoftCudaTable {
   [[nodiscard]] CUresult copy(const std::optional<Side>& target, const std::optional<Side>& source,
                               std::size_t bytes, CUstream stream,
                               Contexts contexts = Contexts::current);
+  /// Whether kernels in the current context reach cuMemAlloc's memory.
+  [[nodiscard]] bool reached_here(const GpuAllocation& allocation);
   [[nodiscard]] CUresult device_pointer_attribute(void* data, int attribute,
                                                   const GpuAllocation& allocation,
                                                   CUdeviceptr pointer);

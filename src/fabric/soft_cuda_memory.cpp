@@ -191,6 +191,15 @@ CUresult SoftCuda::pointer_get_attribute(void* data, int attribute, CUdeviceptr 
   return host_pointer_attribute(data, attribute, *host, pointer);
 }
 
+bool SoftCuda::reached_here(const GpuAllocation& allocation) {
+  if (allocation.kind != AllocationKind::device) return true;
+  CUresult code = cuda::success;
+  const Context* context = current(code);
+  if (context == nullptr) return true;
+  const std::lock_guard lock(mutex_);
+  return access_of(context->gpu, allocation) != cuda::memory_access_none;
+}
+
 CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
                                             const GpuAllocation& allocation, CUdeviceptr pointer) {
   const auto ordinal = ordinal_of(allocation.gpu);
@@ -210,7 +219,9 @@ CUresult SoftCuda::device_pointer_attribute(void* data, int attribute,
     case cuda::pointer_memory_type:
       return give<unsigned>(data, cuda::memory_type_device);
     case cuda::pointer_device_pointer:
-      return give<CUdeviceptr>(data, pointer);
+      // There is none where the current context's GPU does not reach it.
+      return reached_here(allocation) ? give<CUdeviceptr>(data, pointer)
+                                      : cuda::error_invalid_value;
     case cuda::pointer_buffer_id:
       return give<unsigned long long>(data, allocation.id);
     case cuda::pointer_is_managed:

@@ -182,6 +182,35 @@ void pointers_of_the_other(Run& run) {
   (void)run.cuda().mem_free(pair.far);
 }
 
+/// Whether the driver has a pointer for kernels of the current context tells of peer access what
+/// CU_POINTER_ATTRIBUTE_ACCESS_FLAGS does not.
+void reach(Run& run) {
+  const Pair pair(run);
+  const auto ask = [&](const char* when) {
+    run.note(when);
+    for (const cuda::CUdeviceptr memory : {pair.near, pair.far}) {
+      cuda::CUdeviceptr pointer = 0;
+      const auto code =
+          run.cuda().pointer_get_attribute(&pointer, cuda::pointer_device_pointer, memory);
+      if (code == cuda::success) run.yes("the same address", pointer == memory);
+    }
+  };
+  ask("nobody may reach the other");
+  (void)run.cuda().ctx_enable_peer_access(pair.other, 0);
+  ask("the first may, asked there");
+  pair.push();
+  ask("the first may, asked in the other context");
+  (void)run.cuda().ctx_enable_peer_access(run.context, 0);
+  ask("both may");
+  pair.pop();
+  (void)run.cuda().ctx_disable_peer_access(pair.other);
+  ask("the other may, asked in the first");
+  pair.push();
+  (void)run.cuda().ctx_disable_peer_access(run.context);
+  ask("nobody may again");
+  pair.pop();
+}
+
 void released_while_enabled(Run& run) {
   cuda::CUcontext other = nullptr;
   (void)run.cuda().device_primary_ctx_retain(&other, 1);
@@ -228,6 +257,7 @@ void add_cuda_peers(Catalogue& all) {
   all.add("peers.two.copy.contexts_swapped", contexts_swapped, two);
   all.add("peers.two.events", events_across, two);
   all.add("peers.two.pointers", pointers_of_the_other, two);
+  all.add("peers.two.reach", reach, two);
   all.add("peers.two.released_while_enabled", released_while_enabled, two);
   all.add("peers.two.nvml_status", nvml_status, two);
 }

@@ -26,6 +26,11 @@ class DyingCuda : public support::AroundCuda {
     if (dead) return cuda::error_context_is_destroyed;
     return AroundCuda::memcpy_htod_async(target, source, bytes, stream);
   }
+  /// Memory goes with its context (asked of an H200: tests/device/buffer_id_test.cpp).
+  CUresult pointer_get_attribute(void* data, int attribute, CUdeviceptr pointer) override {
+    if (dead) return cuda::error_invalid_value;
+    return AroundCuda::pointer_get_attribute(data, attribute, pointer);
+  }
   CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) override {
     if (dead) return cuda::error_context_is_destroyed;
     return AroundCuda::ctx_enable_peer_access(peer, flags);

@@ -28,6 +28,7 @@ class MoodyCuda : public support::AroundCuda {
  public:
   using AroundCuda::AroundCuda;
   bool refuses_access = false;
+  int enabled = 0;  ///< how often access was asked for
   bool refuses_mappings = false;
   int failing_copies = 0;
   std::function<void()> after_copy;
@@ -38,6 +39,7 @@ class MoodyCuda : public support::AroundCuda {
     return told != cuda::success ? told : code;
   }
   CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) override {
+    ++enabled;
     if (refuses_access) return cuda::error_peer_access_unsupported;
     return AroundCuda::ctx_enable_peer_access(peer, flags);
   }
@@ -159,6 +161,19 @@ TEST_F(PlanAgain, AccessThatSomebodyDisabledIsGotAgain) {
     ASSERT_TRUE(outcome.ok()) << to_string(*outcome.error);
     EXPECT_EQ(outcome.receipt.bytes[Carriage::direct], length);
   }
+}
+
+/// Between plain memory the question is whether access is there, and it is enabled only where not.
+TEST_F(PlanAgain, AccessThatIsThereIsNotEnabledOnceMore) {
+  Region target = *session_->allocate(1, length);
+  warm(target);
+  cuda_->enabled = 0;
+  for (int i = 0; i < enough; ++i)
+    EXPECT_EQ(move(target).receipt.bytes[Carriage::direct], length);
+  EXPECT_EQ(cuda_->enabled, 0);
+  kinds_->disable(AllocationKind::device, {}, 0, 1, 0);
+  EXPECT_EQ(move(target).receipt.bytes[Carriage::direct], length);
+  EXPECT_GT(cuda_->enabled, 0);
 }
 
 TEST_F(PlanAgain, AccessThatIsRefusedNowIsStagedOrRefusedWithItsCause) {

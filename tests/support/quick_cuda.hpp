@@ -98,6 +98,7 @@ class QuickCuda final : public AroundCuda {
                       attribute == system::cuda::pointer_range_start ||
                       attribute == system::cuda::pointer_range_size ||
                       attribute == system::cuda::pointer_mempool_handle ||
+                      attribute == system::cuda::pointer_device_pointer ||
                       attribute == system::cuda::pointer_context;
     const std::uint64_t value = wide ? *static_cast<const std::uint64_t*>(data)
                                      : std::uint64_t{*static_cast<const unsigned*>(data)};

@@ -348,6 +348,13 @@ std::optional<PeerMemory::Kinds> PeerMemory::confirm(const GpuMemory& source,
   return Kinds{from.kind, to.kind};
 }
 
+bool PeerMemory::reached_here(const GpuMemory& memory) const {
+  CUdeviceptr pointer = 0;
+  return ask(contexts_.table(), system::cuda::pointer_device_pointer, memory.address.value,
+             pointer) &&
+         pointer == memory.address.value;
+}
+
 Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {
   Finding finding{.cause = Cause::memory_kind_managed,
                   .subject = gpu_name(memory.gpu),

@@ -48,6 +48,10 @@ class PeerMemory {
   /// allocation and within the other GPU's reach; in any current context. Allocates nothing.
   [[nodiscard]] std::optional<Kinds> confirm(const GpuMemory& source,
                                              const GpuMemory& target) const;
+  /// Whether the current context's GPU reaches plain memory now: the driver has a pointer for its
+  /// kernels then, and answers CUDA_ERROR_INVALID_VALUE otherwise (measured; a tenth of what
+  /// enabling access once more costs).
+  [[nodiscard]] bool reached_here(const GpuMemory& memory) const;
   /// Another number whenever finding may answer otherwise for something learnt here.
   [[nodiscard]] std::uint64_t lessons() const { return lessons_.load(std::memory_order_acquire); }
 

@@ -142,16 +142,19 @@ std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segme
     const std::optional<peer::PeerMemory::Kinds> kinds = memory_.confirm(source, target);
     if (!kinds.has_value()) return std::nullopt;
     both = both_kinds(kinds->source, kinds->target);
+    // Between plain memory the copy is the source's own work: that it reaches the target is enough
+    // for the bytes to go directly (measured, and what the software machine does). Where it does
+    // not, whoever plans anew gets access back or says why not.
+    if (both == both_plain) {
+      if (!memory_.reached_here(target)) return std::nullopt;
+      return core::Confirmed{.facts = both};
+    }
     if (!access_.enable_again(contexts->target)) return std::nullopt;
   }
-  // Between plain memory the copy is the source's own work: that it reaches the target is enough
-  // for the bytes to go directly (measured, and what the software machine does). Of an import only
-  // the other way may be one that reaches it.
-  if (both != both_plain) {
-    const system::ContextGuard guard(contexts_.table(), contexts->target);
-    if (guard.status() != system::cuda::success || !access_.enable_again(contexts->source)) {
-      return std::nullopt;
-    }
+  // Of an import only the other way may be one that reaches it.
+  const system::ContextGuard guard(contexts_.table(), contexts->target);
+  if (guard.status() != system::cuda::success || !access_.enable_again(contexts->source)) {
+    return std::nullopt;
   }
   return core::Confirmed{.facts = both};
 }
