@@ -1,6 +1,7 @@
 // How near a level is.
 #include "core/text_topology.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <string_view>

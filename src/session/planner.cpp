@@ -92,7 +92,7 @@ DeviceRef device_of(const SessionState& state, const Place& place) {
   return {DeviceRef::Kind::host, 0};
 }
 
-/// Adapters first, directly and then through their own rings; the relay comes last, as every
+/// Adapters first, which move directly or not at all; the relay comes last, as every
 /// staged candidate.
 bool request_remote(SessionState& state, const Place& source, const Place& target,
                     route::RouteRequest& request) {

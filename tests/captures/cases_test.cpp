@@ -1,4 +1,6 @@
 // Every case of tests/captures is explained as its file says: verdicts, causes, subjects, facts.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "case_rig.hpp"

@@ -3,6 +3,7 @@
 // use line, a counter that moved, a measured difference or a data check of that pair.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // Texts of other versions, sizes, layouts and collectors than those of the cases.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 

@@ -1,4 +1,5 @@
 // Stream-ordered reads on many streams, in a process whose number of hardware queues is its own.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -45,7 +46,7 @@ int run_streams(system::Cuda& table, Session& session, File& file, const Plan& p
   std::vector<cuda::CUstream> handles(plan.streams);
   std::vector<StreamTransfer> transfers;
   std::vector<double> enqueue_us;
-  const auto& behind = std::get<GpuMemory>(scratch->place());
+  const auto behind = std::get<GpuMemory>(scratch->place());
   for (auto& handle : handles) {
     if (table.stream_create(&handle, cuda::stream_non_blocking) != cuda::success)
       return failed("no stream");

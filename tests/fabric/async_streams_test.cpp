@@ -1,5 +1,7 @@
 // Stream-ordered transfers: they start when the stream is there, later work waits for them, and no
 // wait is without an end.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "async_rig.hpp"

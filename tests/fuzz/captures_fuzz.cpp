@@ -1,5 +1,7 @@
 // Fuzzes recognition: all parsers are offered every line, and the rules judge what they leave.
 // `direct` needs a sign of use.
+#include <algorithm>
+
 #include "fuzz/capture_fuzz.hpp"
 #include "judge/explain.hpp"
 

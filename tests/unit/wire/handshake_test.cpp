@@ -1,6 +1,7 @@
 // The handshake: who knows the token gets in, and nobody by what somebody else once said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
