@@ -22,6 +22,19 @@ void operator delete(void* memory, std::size_t) noexcept {
 void operator delete[](void* memory, std::size_t) noexcept {
   ::operator delete[](memory);
 }
+/// std::stable_sort asks in this form, and gives back in the plain one.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return ::operator new(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return ::operator new[](bytes);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  ::operator delete(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  ::operator delete[](memory);
+}
 
 /// Read by AddressSanitizer: Relacy keeps the stacks of its fibers to the end.
 extern "C" const char* __asan_default_options() {
