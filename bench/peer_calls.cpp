@@ -33,13 +33,23 @@ std::int64_t access_flags(system::Cuda& api, const Pair& pair) {
   return code == cuda::success ? static_cast<std::int64_t>(flags) : -std::int64_t{code};
 }
 
+/// Whether the driver has a pointer to the target's memory for kernels of the source.
+bool reached(system::Cuda& api, const Pair& pair) {
+  const Pair::Current current(pair, 0);
+  cuda::CUdeviceptr pointer = 0;
+  return api.pointer_get_attribute(&pointer, cuda::pointer_device_pointer, pair.memory[1]) ==
+         cuda::success;
+}
+
 }  // namespace
 
 core::Json peer_calls(system::Cuda& api, const Pair& pair) {
   core::JsonObject row;
   pair.enable(false);
   row.emplace_back("access_flags_without_access", access_flags(api, pair));
+  row.emplace_back("device_pointer_without_access", reached(api, pair));
   pair.enable(true);
+  row.emplace_back("device_pointer_with_access", reached(api, pair));
   row.emplace_back("access_flags_with_access", access_flags(api, pair));
   const Pair::Current current(pair, 0);
   auto* stream = static_cast<cuda::CUstream>(pair.stream);
@@ -56,6 +66,10 @@ core::Json peer_calls(system::Cuda& api, const Pair& pair) {
   unsigned long long value = 0;
   times.emplace_back("pointer_buffer_id", nanoseconds([&] {
                        (void)api.pointer_get_attribute(&value, cuda::pointer_buffer_id,
+                                                       pair.memory[1]);
+                     }));
+  times.emplace_back("pointer_device_pointer", nanoseconds([&] {
+                       (void)api.pointer_get_attribute(&value, cuda::pointer_device_pointer,
                                                        pair.memory[1]);
                      }));
   times.emplace_back("pointer_access_flags", nanoseconds([&] {

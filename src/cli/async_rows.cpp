@@ -29,6 +29,21 @@ core::AsyncFacts facts_of(Session& session, system::Host& host, std::uint32_t gp
   return preconditions::read_async_facts(host, session.machine(), gpu, host.cuda().ok());
 }
 
+/// Volumes for kernels, whose blocks all do the same: those asked for, each the next whole number
+/// of rounds and no two the same; otherwise `rounds` and twice and four times that.
+std::vector<std::uint64_t> in_rounds(const std::vector<std::uint64_t>& asked_bytes,
+                                     std::uint64_t round_bytes, std::uint64_t rounds) {
+  if (asked_bytes.empty())
+    return {rounds * round_bytes, 2 * rounds * round_bytes, 4 * rounds * round_bytes};
+  std::vector<std::uint64_t> volumes;
+  std::uint64_t last = 0;
+  for (const std::uint64_t bytes : asked_bytes) {  // the smallest first
+    last = std::max((bytes + round_bytes - 1) / round_bytes, last + 1);
+    volumes.push_back(last * round_bytes);
+  }
+  return volumes;
+}
+
 class StreamRun final : public proof::OrderedRun {
  public:
   StreamRun(Session& session, system::Host& host, std::uint32_t gpu)
@@ -175,12 +190,11 @@ std::vector<report::CheckRow> async_check_rows(const Machine& machine, system::H
 std::vector<ProofRow> prove_async_rows(Session& session, system::Host& host,
                                        evidence::Witnesses& witnesses,
                                        const proof::Subject& subject,
-                                       const proof::ProveOptions& options) {
+                                       const proof::ProveOptions& options,
+                                       const std::vector<std::uint64_t>& asked_bytes) {
   proof::ProveOptions own = options;
-  // Whole rounds of all blocks.
   const std::uint64_t round = kernel_blocks * bytes_of_page;
-  const std::uint64_t unit = host.kind() == HostKind::live ? 64 * round : 4 * round;
-  own.volumes_bytes = {unit, 2 * unit, 4 * unit};
+  own.volumes_bytes = in_rounds(asked_bytes, round, host.kind() == HostKind::live ? 64 : 4);
   std::vector<ProofRow> rows;
   StreamRun stream(session, host, subject.target_gpu);
   rows.push_back(proof::prove_ordered_row(session, host, witnesses, subject, own, stream));
@@ -190,10 +204,10 @@ std::vector<ProofRow> prove_async_rows(Session& session, system::Host& host,
 }
 
 ProofRow prove_doorbell_row(Session& session, system::Host& host, evidence::Witnesses& witnesses,
-                            const proof::Subject& subject, const proof::ProveOptions& options) {
+                            const proof::Subject& subject, const proof::ProveOptions& options,
+                            const std::vector<std::uint64_t>& asked_bytes) {
   proof::ProveOptions own = options;
-  const std::uint64_t round = drive_blocks * bytes_of_page;
-  own.volumes_bytes = {8 * round, 16 * round, 32 * round};
+  own.volumes_bytes = in_rounds(asked_bytes, drive_blocks * bytes_of_page, 8);
   DoorbellRun kernel(session, host, subject.target_gpu);
   return proof::prove_ordered_row(session, host, witnesses, subject, own, kernel);
 }

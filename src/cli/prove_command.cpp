@@ -230,9 +230,11 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
     // Ordered by a stream and by a kernel, of the same pair.
     if (arguments.async && subjects[i].drive != nullptr) {
       // By a kernel that rings the drive's doorbell.
-      proof.rows.push_back(prove_doorbell_row(*session, host, witnesses, subjects[i], options));
+      proof.rows.push_back(prove_doorbell_row(*session, host, witnesses, subjects[i], options,
+                                              arguments.volumes_bytes));
     } else if (arguments.async && subjects[i].member == Member::storage && !subjects[i].writing) {
-      for (ProofRow& row : prove_async_rows(*session, host, witnesses, subjects[i], options))
+      for (ProofRow& row : prove_async_rows(*session, host, witnesses, subjects[i], options,
+                                            arguments.volumes_bytes))
         proof.rows.push_back(std::move(row));
     }
     if (const int number = interrupts.signal(); number != 0) {

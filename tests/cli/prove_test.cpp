@@ -153,6 +153,18 @@ TEST_F(Prove, ShowsAKernelThatRingsTheDrivesDoorbell) {
   EXPECT_EQ(text_at(document, "/rows/1/static/findings/0/cause"), "async.ordering_unproven");
 }
 
+TEST_F(Prove, RowsOfKernelsMoveTheVolumesThatWereAskedForInWholeRounds) {
+  const Ran ran = run({"prove", "--machine", "soft:spare-drive", "--async", "--take", "--pair",
+                       "nvme:0000:0a:00.0,gpu:0", "--volumes", "4096,128KiB,1000000", "--json"});
+  const core::Json document = document_of(ran);
+  // 32 blocks of 4 KiB: one round, another one, and the next whole number of them.
+  for (const auto& [at, bytes] :
+       {std::pair{"0", 131072u}, std::pair{"1", 262144u}, std::pair{"2", 1048576u}}) {
+    EXPECT_EQ(number_at(document, std::string("/rows/1/physical/volumes_bytes/") + at), bytes);
+  }
+  EXPECT_EQ(number_at(document, "/rows/1/runtime/bytes/direct"), 131072u + 262144u + 1048576u);
+}
+
 TEST_F(Prove, TakesNoRawDriveUnasked) {
   const Ran unasked = prove({"--pair", "nvme:0000:0a:00.0,gpu:0"}, "soft:spare-drive");
   EXPECT_NE(unasked.exit_code, 0);
