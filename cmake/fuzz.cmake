@@ -2,28 +2,6 @@
 
 set(NOBOUNCE_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
 add_custom_target(fuzzers)
-# What is fuzzed are parsers: linking only them keeps the whole library out of the build.
-set(NOBOUNCE_FUZZED_MODULES core captures judge topology)
-set(NOBOUNCE_FUZZED_SOURCES
-  src/evidence/nvidia_fs_counts.cpp
-  src/provider/storage/statistics_window.cpp
-  src/system/cufile_absent.cpp
-  src/system/host.cpp
-  src/system/nvml_absent.cpp
-  src/wire/frame.cpp
-  src/wire/handshake.cpp
-  src/wire/messages.cpp
-  src/wire/token.cpp)
-list(TRANSFORM NOBOUNCE_FUZZED_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/")
-add_library(nobounce_fuzzed OBJECT ${NOBOUNCE_FUZZED_SOURCES})
-target_link_libraries(nobounce_fuzzed PRIVATE nobounce_settings)
-set(fuzzed_objects nobounce_fuzzed)
-foreach(module IN LISTS NOBOUNCE_FUZZED_MODULES)
-  nobounce_target_of("${module}" target)
-  if(TARGET ${target})
-    list(APPEND fuzzed_objects ${target})
-  endif()
-endforeach()
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp")
 foreach(source IN LISTS sources)
   get_filename_component(name "${source}" NAME_WE)

@@ -7,6 +7,7 @@
 #   tests/conformance/*.cpp            nobounce_conformance: the seam's tables, live and soft
 #   tests/examples/*.cpp, examples/*.cpp   one program each, run as a test
 #   tests/fuzz/<name>_fuzz.cpp         fuzz_<name>, only with NOBOUNCE_FUZZ; seeds in tests/fuzz/corpus/<name>/
+#   tests/fuzz/links.cpp               fuzz_links, with any compiler: nothing that the fuzzers link is missing
 #   tests/support/*.hpp                helpers, included as "support/..."
 
 set(NOBOUNCE_TEST_BIN "" CACHE FILEPATH "Program that cli_tests run under ctest; empty: the one built here")
