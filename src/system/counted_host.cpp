@@ -195,6 +195,7 @@ class CountedNetwork final : public Network {
   }
   Result<SocketHandle> connect(const SocketAddress& to) override { return inner_.connect(to); }
   Result<bool> connected(SocketHandle socket) override { return inner_.connected(socket); }
+  std::string looked_up_for(SocketHandle socket) override { return inner_.looked_up_for(socket); }
   Result<std::optional<SocketHandle>> accept(SocketHandle listener) override {
     return inner_.accept(listener);
   }

@@ -1,12 +1,14 @@
 // The network of a FaultyHost.
 #pragma once
 
+#include <string>
+
 #include "system/fault_counter.hpp"
 #include "system/network.hpp"
 
 namespace nobounce::system {
 
-/// Calls that cannot fail (close, wake, wait) are passed through.
+/// Calls that cannot fail (looked_up_for, close, wake, wait) are passed through.
 class FaultyNetwork final : public Network {
  public:
   FaultyNetwork(FaultCounter& counter, Network& inner) : counter_(counter), inner_(inner) {}
@@ -23,6 +25,7 @@ class FaultyNetwork final : public Network {
     if (counter_.fails("network.connected")) return counter_.error("network.connected");
     return inner_.connected(socket);
   }
+  std::string looked_up_for(SocketHandle socket) override { return inner_.looked_up_for(socket); }
   Result<std::optional<SocketHandle>> accept(SocketHandle listener) override {
     if (counter_.fails("network.accept")) return counter_.error("network.accept");
     return inner_.accept(listener);

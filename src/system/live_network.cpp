@@ -20,6 +20,7 @@
 
 #include "system/descriptor.hpp"
 #include "system/live_host.hpp"
+#include "system/name_lookup.hpp"
 #include "system/network.hpp"
 
 namespace nobounce::system {
@@ -33,27 +34,8 @@ constexpr unsigned unacknowledged_ms = 10'000;
 /// How long an address may say nothing while its name has others.
 constexpr std::uint64_t silence_ns = 3'000'000'000;
 
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-
-Result<Addresses> resolve(const SocketAddress& address, int flags, const std::string& attempted) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_UNSPEC;
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(address.port);
-  const int code = ::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found);
-  if (code == 0) return Addresses(found);
-  if (code == EAI_SYSTEM) return os_error(errno, attempted, Cause::remote_unreachable);
-  return Error{.origin = ErrorOrigin::os,
-               .code = EADDRNOTAVAIL,
-               .attempted = attempted,
-               .cause = Cause::remote_unreachable,
-               .detail = ::gai_strerror(code)};
-}
+/// A name to listen at is of this machine: a resolver that needs longer will not know it.
+constexpr std::uint64_t own_name_ns = 10'000'000'000;
 
 void set_number(int socket, int level, int option, int value) {
   (void)::setsockopt(socket, level, option, &value, sizeof(value));
@@ -78,6 +60,15 @@ Result<SocketAddress> shown(const sockaddr_storage& address, socklen_t length,
   return SocketAddress{host, static_cast<std::uint16_t>(std::stoul(port))};
 }
 
+Error unanswered(const SocketAddress& address, const std::string& attempted) {
+  return Error{.origin = ErrorOrigin::os,
+               .code = ETIMEDOUT,
+               .attempted = attempted,
+               .cause = Cause::remote_unreachable,
+               .detail = "the resolver said nothing of the name " + address.host + " for " +
+                         std::to_string(own_name_ns / 1'000'000'000) + " s"};
+}
+
 bool would_block(int code) {
   return code == EAGAIN || code == EWOULDBLOCK || code == EINTR;
 }
@@ -92,20 +83,25 @@ class LiveNetwork final : public Network {
   Result<SocketAddress> peer_address(SocketHandle socket) override;
   Result<Received> read(SocketHandle socket, std::span<std::byte> target) override;
   Result<std::size_t> write(SocketHandle socket, std::span<const std::byte> source) override;
+  std::string looked_up_for(SocketHandle socket) override;
   void close(SocketHandle socket) override;
   Result<SocketHandle> make_waker() override;
   void wake(SocketHandle waker) override;
   bool wait(std::span<const Watch> watched, std::uint64_t timeout_ns) override;
 
  private:
-  /// The addresses of a name, the first that has not been tried, and since when one is.
+  /// What is known of a name: that it is being looked up, or its addresses, the first that has not
+  /// been tried, and since when one is.
   struct Dial {
+    std::shared_ptr<NameLookup> lookup;
     Addresses addresses;
     const addrinfo* next = nullptr;
     std::uint64_t since_ns = 0;
   };
   /// The next attempt takes the place of the one under way, whose handle stays. Under mutex_.
   bool dial_next(SocketHandle socket, Dial& dial, int& code);
+  /// Begins with the addresses as soon as they are known. Under mutex_.
+  Status dial_looked_up(SocketHandle socket, Dial& dial);
 
   const std::unique_ptr<Clock> clock_ = make_live_clock();
   std::mutex mutex_;
@@ -133,7 +129,13 @@ Descriptor begin_next(const addrinfo*& next, int& code) {
 
 Result<SocketHandle> LiveNetwork::listen(const SocketAddress& at, int backlog) {
   const std::string attempted = "listen at " + to_string(at);
-  Result<Addresses> addresses = resolve(at, AI_PASSIVE, attempted);
+  Result<Addresses> addresses = numeric_addresses(at, AI_PASSIVE, attempted);
+  if (addresses.ok() && *addresses == nullptr) {
+    const auto lookup = NameLookup::start(at, AI_PASSIVE, attempted);
+    if (!lookup.ok()) return lookup.error();
+    if (!(*lookup)->answered(own_name_ns)) return unanswered(at, attempted);
+    addresses = (*lookup)->take();
+  }
   if (!addresses.ok()) return std::move(addresses).error();
   const addrinfo& address = **addresses;
   Descriptor socket(
@@ -150,10 +152,19 @@ Result<SocketHandle> LiveNetwork::listen(const SocketAddress& at, int backlog) {
 
 Result<SocketHandle> LiveNetwork::connect(const SocketAddress& to) {
   const std::string attempted = "connect to " + to_string(to);
-  Result<Addresses> addresses = resolve(to, 0, attempted);
+  Result<Addresses> addresses = numeric_addresses(to, 0, attempted);
   if (!addresses.ok()) return std::move(addresses).error();
+  if (*addresses == nullptr) {
+    Result<std::shared_ptr<NameLookup>> lookup = NameLookup::start(to, 0, attempted);
+    if (!lookup.ok()) return std::move(lookup).error();
+    // Its bell keeps the place of the socket, and wakes who waits for that.
+    Descriptor bell = (*lookup)->take_bell();
+    const std::lock_guard lock(mutex_);
+    dials_[bell.number()].lookup = std::move(*lookup);
+    return SocketHandle{bell.release()};
+  }
   int code = EADDRNOTAVAIL;
-  Dial dial{.addresses = std::move(*addresses), .since_ns = clock_->now_ns()};
+  Dial dial{.lookup = nullptr, .addresses = std::move(*addresses), .since_ns = clock_->now_ns()};
   dial.next = dial.addresses.get();
   Descriptor socket = begin_next(dial.next, code);
   if (!socket.valid()) return os_error(code, attempted, Cause::remote_unreachable);
@@ -180,7 +191,34 @@ bool LiveNetwork::dial_next(SocketHandle socket, Dial& dial, int& code) {
   return false;
 }
 
+Status LiveNetwork::dial_looked_up(SocketHandle socket, Dial& dial) {
+  if (!dial.lookup->answered()) return {};
+  Result<Addresses> addresses = dial.lookup->take();
+  if (!addresses.ok()) return std::move(addresses).error();
+  dial.lookup.reset();
+  dial.addresses = std::move(*addresses);
+  dial.next = dial.addresses.get();
+  int code = EADDRNOTAVAIL;
+  if (dial_next(socket, dial, code)) return {};
+  return os_error(code, "connect", Cause::remote_unreachable);
+}
+
+std::string LiveNetwork::looked_up_for(SocketHandle socket) {
+  const std::lock_guard lock(mutex_);
+  const auto dial = dials_.find(socket.descriptor);
+  return dial == dials_.end() || dial->second.lookup == nullptr ? "" : dial->second.lookup->host();
+}
+
 Result<bool> LiveNetwork::connected(SocketHandle socket) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto dial = dials_.find(socket.descriptor);
+    if (dial != dials_.end() && dial->second.lookup != nullptr) {
+      if (const Status begun = dial_looked_up(socket, dial->second); !begun.ok())
+        return begun.error();
+      return false;
+    }
+  }
   pollfd look{socket.descriptor, POLLOUT, 0};
   int code = 0;
   if (::poll(&look, 1, 0) <= 0 || look.revents == 0) {

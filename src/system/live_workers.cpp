@@ -1,7 +1,6 @@
 // Workers on threads, one each. Waking, notifying and waiting take no lock and allocate nothing.
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "system/host.hpp"
 #include "system/live_host.hpp"
 #include "system/signal.hpp"
+#include "system/signals_blocked.hpp"
 
 namespace nobounce::system {
 namespace {
@@ -46,22 +46,6 @@ struct Seat {
   Signal signal;
   std::mutex joining;
   std::thread thread;
-};
-
-/// Signals of the program are for the program's own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
 };
 
 void run_worker(Seat& seat, Worker& worker, Clock& clock) {

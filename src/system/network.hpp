@@ -42,13 +42,16 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  /// Listens at a numeric address or a name of this machine.
+  /// Listens at a numeric address or a name of this machine, whose lookup is waited for, but not
+  /// for ever.
   [[nodiscard]] virtual Result<SocketHandle> listen(const SocketAddress& at, int backlog) = 0;
   /// Starts connecting; connected() says when it is done. A name is looked up first, which may
-  /// take as long as the resolver does; numeric addresses never wait.
+  /// take as long as the resolver does: it is waited for as for an answer of the other side.
   [[nodiscard]] virtual Result<SocketHandle> connect(const SocketAddress& to) = 0;
   /// Whether a connection that was started stands by now; an error if it never will.
   [[nodiscard]] virtual Result<bool> connected(SocketHandle socket) = 0;
+  /// The name that is still being looked up for a connection that was started; empty: none is.
+  [[nodiscard]] virtual std::string looked_up_for(SocketHandle) { return {}; }
   /// Who knocked, if somebody did.
   [[nodiscard]] virtual Result<std::optional<SocketHandle>> accept(SocketHandle listener) = 0;
   [[nodiscard]] virtual Result<SocketAddress> own_address(SocketHandle socket) = 0;

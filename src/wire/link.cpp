@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace nobounce::wire {
@@ -147,11 +148,15 @@ bool Link::pump(std::uint64_t now_ns) {
     if (state_ != LinkState::closing && write_failed_) {
       end(lost("it could not be written to"));
     } else if (state_ == LinkState::greeting) {
+      const std::string name = network_.looked_up_for(socket_);
       end(Error{.origin = ErrorOrigin::remote,
                 .attempted = "shake hands with the far side",
                 .cause = connected_ ? Cause::remote_handshake_invalid : Cause::remote_unreachable,
-                .detail = connected_ ? "the handshake was not over at its deadline"
-                                     : "nobody answered until the deadline"});
+                .detail = connected_     ? "the handshake was not over at its deadline"
+                          : name.empty() ? "nobody answered until the deadline"
+                                         : "the name " + name +
+                                               " had not been looked up at the deadline: the "
+                                               "resolver did not answer"});
     } else {
       end(std::nullopt);
     }

@@ -1,25 +1,44 @@
-// Names with more than one address: what the system answers is put in between at link time.
+// Names with more than one address, and a resolver that takes its time: what the system answers is
+// put in between at link time.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "system/live_host.hpp"
+#include "system/name_lookup.hpp"
 #include "system/network.hpp"
+#include "wire/link.hpp"
+#include "wire/token.hpp"
 
 namespace {
 
 constexpr const char* two_addresses = "two-addresses.example";
 constexpr const char* first_is_silent = "first-is-silent.example";
+constexpr const char* slow = "slow.example";        // no answer until it is told to come
+constexpr const char* unknown = "unknown.example";  // nor then
+
+/// Those who ask for the slow name wait here.
+struct Resolver {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool answers = false;
+};
+Resolver resolver;
+
 int refused_to_come = 0;  // that many answers of SO_ERROR are refusals
 time_t seconds_ahead = 0;
 
@@ -45,6 +64,14 @@ int __wrap_clock_gettime(clockid_t clock, timespec* now) {
 int __wrap_getaddrinfo(const char* node, const char* service, const addrinfo* hints,
                        addrinfo** answer) {
   const std::string_view name = node == nullptr ? "" : node;
+  const bool ours =
+      name == two_addresses || name == first_is_silent || name == slow || name == unknown;
+  if (ours && (hints->ai_flags & AI_NUMERICHOST) != 0) return EAI_NONAME;
+  if (name == slow || name == unknown) {
+    std::unique_lock lock(resolver.mutex);
+    resolver.changed.wait(lock, [] { return resolver.answers; });
+    return name == slow ? __real_getaddrinfo("127.0.0.1", service, hints, answer) : EAI_NONAME;
+  }
   if (name != two_addresses && name != first_is_silent)
     return __real_getaddrinfo(node, service, hints, answer);
   addrinfo* second = nullptr;
@@ -137,7 +164,11 @@ TEST_F(Names, AnAddressThatSaysNothingMakesWayForTheNext) {
   }
   if (full) {
     const SocketHandle socket = network_.connect({first_is_silent, own.port}).value();
-    EXPECT_FALSE(network_.connected(socket).value());
+    while (!network_.looked_up_for(socket).empty()) {
+      const Network::Watch watch{.socket = socket, .writing = true};
+      (void)network_.wait(std::span(&watch, 1), wait_ns);
+      EXPECT_FALSE(network_.connected(socket).value());
+    }
     seconds_ahead = 5;
     bool stands = false;
     for (int i = 0; i < 100 && !stands; ++i) {
@@ -163,6 +194,110 @@ TEST_F(Names, WhereAllRefuseThatIsSaid) {
   ASSERT_FALSE(stands.ok());
   EXPECT_EQ(stands.error().cause, Cause::remote_unreachable);
   network_.close(socket);
+}
+
+/// A resolver that holds everybody up, and in the end answers all.
+class SlowNames : public Names {
+ protected:
+  ~SlowNames() override {
+    answer();
+    while (NameLookup::under_way() > 0) std::this_thread::yield();
+    const std::lock_guard lock(resolver.mutex);
+    resolver.answers = false;
+  }
+  static void answer() {
+    const std::lock_guard lock(resolver.mutex);
+    resolver.answers = true;
+    resolver.changed.notify_all();
+  }
+  /// A link to that name, as far as it comes by itself or until a deadline that passes at once.
+  std::unique_ptr<wire::Link> dial(const char* name) {
+    const SocketAddress own = network_.own_address(listener_).value();
+    return std::make_unique<wire::Link>(network_, network_.connect({name, own.port}).value(),
+                                        token_, wire::LinkOptions{.deadline_ns = deadline_ns});
+  }
+  static constexpr std::uint64_t deadline_ns = 1000;
+  wire::Token token_ = wire::Token::from_text("a token of sixteen or more").value();
+};
+
+TEST_F(SlowNames, AConnectionEndsAtItsDeadlineAndSaysWhichNameItWaitedFor) {
+  const auto link = dial(slow);
+  (void)link->pump(deadline_ns - 1);
+  EXPECT_EQ(link->state(), wire::LinkState::greeting);
+  (void)link->pump(deadline_ns);
+  EXPECT_EQ(link->state(), wire::LinkState::ended);
+  ASSERT_TRUE(link->error().has_value());
+  EXPECT_EQ(link->error()->cause, Cause::remote_unreachable);
+  EXPECT_NE(link->error()->detail.find(slow), std::string::npos) << link->error()->detail;
+}
+
+TEST_F(SlowNames, AnAnswerWakesWhoWaitsForTheConnection) {
+  const SocketAddress own = network_.own_address(listener_).value();
+  const SocketHandle socket = network_.connect({slow, own.port}).value();
+  EXPECT_FALSE(network_.connected(socket).value());
+  EXPECT_EQ(network_.looked_up_for(socket), slow);
+  answer();
+  bool stands = false;
+  for (int i = 0; i < 100 && !stands; ++i) {
+    const Network::Watch watch{.socket = socket, .writing = true};
+    (void)network_.wait(std::span(&watch, 1), wait_ns);
+    stands = network_.connected(socket).value();
+  }
+  EXPECT_TRUE(stands);
+  EXPECT_EQ(network_.looked_up_for(socket), "");
+  EXPECT_EQ(network_.peer_address(socket).value(), own);
+  network_.close(socket);
+}
+
+TEST_F(SlowNames, ANameThatIsUnknownInTheEndIsSaidToBe) {
+  const SocketHandle socket = network_.connect({unknown, 1}).value();
+  answer();
+  std::optional<Error> why;
+  for (int i = 0; i < 100 && !why.has_value(); ++i) {
+    const Network::Watch watch{.socket = socket, .writing = true};
+    (void)network_.wait(std::span(&watch, 1), wait_ns);
+    const Result<bool> connected = network_.connected(socket);
+    if (!connected.ok()) why = connected.error();
+  }
+  ASSERT_TRUE(why.has_value());
+  EXPECT_EQ(why->cause, Cause::remote_unreachable);
+  EXPECT_NE(why->attempted.find(unknown), std::string::npos) << to_string(*why);
+  network_.close(socket);
+}
+
+TEST_F(SlowNames, WhoWasLeftBehindTouchesNothingThatIsGone) {
+  {
+    const std::unique_ptr<Host> other = make_live_host();
+    Network& network = *other->network().value();
+    network.close(network.connect({slow, 1}).value());
+    (void)network.connect({slow, 2}).value();  // nor is this one closed
+  }
+  answer();
+}
+
+TEST_F(SlowNames, SoManyAreLookedUpAtOnceAndNoMore) {
+  std::vector<SocketHandle> dialled;
+  std::optional<Error> why;
+  while (!why.has_value() && dialled.size() <= NameLookup::under_way_max) {
+    const Result<SocketHandle> socket = network_.connect({slow, 1});
+    if (socket.ok()) {
+      dialled.push_back(*socket);
+    } else {
+      why = socket.error();
+    }
+  }
+  EXPECT_EQ(dialled.size(), static_cast<std::size_t>(NameLookup::under_way_max));
+  ASSERT_TRUE(why.has_value());
+  EXPECT_NE(why->detail.find(slow), std::string::npos) << to_string(*why);
+  for (const SocketHandle socket : dialled) network_.close(socket);
+}
+
+TEST_F(SlowNames, ALookupIsWaitedForAsLongAsIsAskedFor) {
+  const auto lookup = NameLookup::start({slow, 1}, 0, "look").value();
+  EXPECT_FALSE(lookup->answered(1));
+  answer();
+  EXPECT_TRUE(lookup->answered(100 * wait_ns));
+  EXPECT_NE(lookup->take().value(), nullptr);
 }
 
 }  // namespace
