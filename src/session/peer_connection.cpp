@@ -14,6 +14,7 @@ namespace nobounce::session {
 
 namespace {
 
+constexpr const char* far_side = "the far side";
 constexpr std::uint64_t idle_wait_ns = 250'000'000;
 constexpr std::uint64_t poll_wait_ns = 1'000'000;  // where a wait cannot sleep
 
@@ -350,7 +351,9 @@ std::vector<Finding> PeerConnection::attach(std::uint64_t key, DeviceRef local) 
 std::vector<Finding> PeerConnection::join(std::uint64_t key, const ExportEntry& entry,
                                           DeviceRef local, bool& attached) {
   const auto unmet = [&](const Error& error, std::string where) {
-    const Cause cause = error.cause == Cause::none ? Cause::remote_refused_by_peer : error.cause;
+    Cause cause = error.cause;
+    if (cause == Cause::none)  // whose end it was is known
+      cause = where == far_side ? Cause::remote_refused_by_peer : Cause::rdma_completion_error;
     return std::vector<Finding>{Finding{.cause = cause,
                                         .subject = "rdma://" + address_ + "/" + entry.name,
                                         .state = FindingState::unmet,
@@ -383,12 +386,12 @@ std::vector<Finding> PeerConnection::join(std::uint64_t key, const ExportEntry& 
   const std::uint32_t request = next_request();
   const std::string attempted = "join the adapters of " + address_;
   const Result<wire::Message> answer = ask(wire::Attach{request, key, own}, request, attempted);
-  if (!answer.ok()) return give_up(answer.error(), "the far side");
+  if (!answer.ok()) return give_up(answer.error(), far_side);
   const auto* joined = std::get_if<wire::Attached>(&*answer);
   if (joined == nullptr) {
     return give_up(remote_error(Cause::remote_handshake_invalid, attempted,
                                 "the server answered something else than was asked"),
-                   "the far side");
+                   far_side);
   }
   if (!lanes_joined_) {
     if (const Status ready = rdma->establish(number_, joined->lanes); !ready.ok())

@@ -279,6 +279,74 @@ TEST(RdmaProvider, WhatWasRehearsedIsNotProbedWhenAPeerAsks) {
   EXPECT_EQ(nics_moved(), once);
 }
 
+/// A GPU that gives out no memory of the size of a probe, as long as it is told to.
+class FullCuda : public support::AroundCuda {
+ public:
+  using AroundCuda::AroundCuda;
+  int answer = cuda::error_out_of_memory;
+  int refused = 0;
+  CUresult mem_alloc(CUdeviceptr* pointer, std::size_t length_bytes) override {
+    if (answer == cuda::success || length_bytes != 4096)
+      return AroundCuda::mem_alloc(pointer, length_bytes);
+    ++refused;
+    return answer;
+  }
+};
+
+TEST(RdmaProvider, AProbeThatCouldNotBeTriedIsTriedAgainLaterAndSaysSo) {
+  for (const auto& [answer, cause] :
+       {std::pair{cuda::error_out_of_memory, Cause::memory_gpu_out_of_memory},
+        std::pair{cuda::error_unknown, Cause::evidence_capability_only}}) {
+    SCOPED_TRACE(answer);
+    const Machine machine = RdmaRig::completed(with([](Machine&) {}));
+    auto soft = SoftHost::create(machine, {.deterministic = true});
+    ASSERT_TRUE(soft.ok());
+    support::AroundHost around(**soft);
+    FullCuda table(**around.cuda());
+    table.answer = answer;
+    around.cuda_table = &table;
+    auto contexts = system::CudaContexts::open(around, machine);
+    ASSERT_TRUE(contexts.ok());
+    cuda::CUdeviceptr pointer = 0;
+    {
+      const system::ContextGuard guard((*contexts)->table(), *(*contexts)->context(0));
+      ASSERT_EQ((*contexts)->table().mem_alloc(&pointer, 2u << 20), cuda::success);
+    }
+    const GpuMemory served{0, DevicePointer{pointer}, 1u << 20};
+    const auto near = provider::make_rdma_provider(around, contexts->get(), machine);
+    const auto far = provider::make_rdma_provider(around, contexts->get(), machine);
+    const provider::RdmaConnectionOptions one_lane{.near = RdmaRig::gpu(0), .lanes_max = 1};
+    const auto ours = near->open_connection(1, one_lane);
+    const auto theirs = far->open_connection(1, one_lane);
+    ASSERT_TRUE(ours.ok() && theirs.ok());
+    ASSERT_TRUE(far->establish(1, *ours).ok() && near->establish(1, *theirs).ok());
+    const auto offer = [&] {
+      return far
+          ->export_region(1, 1, {served, AllocationKind::device}, RdmaAccess::read,
+                          Policy::direct_preferred)
+          .value();
+    };
+    EXPECT_EQ(offer().causes, std::vector<Cause>{cause});
+    const int tried = table.refused;
+    EXPECT_EQ(tried, 2) << "by dma-buf and by nvidia_peermem";
+    const std::vector<Finding> said = far->findings(1);
+    ASSERT_FALSE(said.empty());
+    for (const Finding& finding : said) {
+      if (finding.state != FindingState::unmet) continue;
+      EXPECT_NE(finding.observed.find("nor will be for the next 10 s"), std::string::npos)
+          << finding.observed;
+    }
+    for (int again = 0; again < 3; ++again) EXPECT_EQ(offer().causes, std::vector<Cause>{cause});
+    EXPECT_EQ(table.refused, tried) << "nobody waits for it each time";
+    EXPECT_EQ(far->findings(1), said) << "each is said once";
+    // Ten seconds later, to the nanosecond, for the later of the two.
+    const std::uint64_t later_ns = around.clock().now_ns() + 10'000'000'000;
+    (void)around.workers().wait([] { return false; }, later_ns);
+    table.answer = cuda::success;
+    EXPECT_FALSE(offer().keys.empty());
+  }
+}
+
 TEST(RdmaProvider, OtherMemoryBehindAnAddressIsRegisteredAnew) {
   RdmaRig rig;
   GpuMemory source = rig.allocate(0, length);

@@ -1,6 +1,8 @@
 // Finding things in a connection.
 #include "provider/rdma/connection.hpp"
 
+#include <algorithm>
+
 namespace nobounce::provider::rdma {
 
 std::uint64_t address_of(const Place& place) {
@@ -9,6 +11,14 @@ std::uint64_t address_of(const Place& place) {
     return reinterpret_cast<std::uintptr_t>(host->address);
   }
   return 0;
+}
+
+void Connection::note(const std::vector<Finding>& found) {
+  for (const Finding& each : found) {
+    if (std::find(findings.begin(), findings.end(), each) != findings.end()) continue;
+    if (findings.size() >= findings_max) findings.erase(findings.begin());
+    findings.push_back(each);
+  }
 }
 
 const Connection::Local* Connection::local_of(const Place& place) const {

@@ -1,6 +1,7 @@
 // A connection: its queue pairs, what is offered and used on it, and the memory registered for it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,7 +37,7 @@ struct Connection {
   RdmaPeer peer = 0;
   State state = State::opened;
   std::vector<Lane> lanes;
-  std::vector<Finding> findings;
+  std::vector<Finding> findings;  ///< each once, the latest of many
   std::map<std::uint64_t, RdmaExport> imports;
   std::map<std::uint64_t, LaneRegistrations> exports;
   /// Local memory of transfers, by the address of its first byte.
@@ -53,6 +54,9 @@ struct Connection {
   std::uint64_t failing_since_ns = 0;
   std::uint64_t silence_ns = 0;
 
+  /// A connection that stands for long, or whose peer asks again and again, keeps no more of them.
+  static constexpr std::size_t findings_max = 256;
+  void note(const std::vector<Finding>& found);
   [[nodiscard]] std::uint32_t in_flight() const {
     std::uint32_t sum = 0;
     for (const Lane& lane : lanes) sum += lane.in_flight;

@@ -2,6 +2,7 @@
 // one of them.
 #include "provider/rdma/probe.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -19,6 +20,11 @@ namespace {
 
 constexpr std::uint64_t probe_bytes = 4096;
 constexpr std::uint64_t patience_ns = 5'000'000'000;
+constexpr std::uint64_t second_ns = 1'000'000'000;
+// What could not be tried is tried again after so long, or after so many times what trying took:
+// whoever serves others spends next to no time on it.
+constexpr std::uint64_t rest_min_ns = 10 * second_ns;
+constexpr std::uint64_t rest_times = 20;
 constexpr int all_access =
     verbs::access_local_write | verbs::access_remote_write | verbs::access_remote_read;
 
@@ -78,7 +84,9 @@ Status Prober::set_up(Bench& bench, std::uint32_t gpu,
     cuda::CUdeviceptr pointer = 0;
     const cuda::CUresult code = contexts_.table().mem_alloc(&pointer, probe_bytes);
     if (code != cuda::success) {
-      return cuda_error(contexts_.table(), code, "allocate memory for a probe");
+      return cuda_error(
+          contexts_.table(), code, "allocate memory for a probe",
+          code == cuda::error_out_of_memory ? Cause::memory_gpu_out_of_memory : Cause::none);
     }
     bench.memory = GpuMemory{gpu, DevicePointer{pointer}, probe_bytes};
   }
@@ -149,7 +157,7 @@ Status Prober::move(Bench& bench, int opcode) {
   request.wr.rdma.remote_addr = bench.gpu_region->address();
   request.wr.rdma.rkey = bench.gpu_region->remote_key();
   if (const int code = bench.near->post(request); code != verbs::success) {
-    return call_error(code, attempted);
+    return call_error(code, attempted, Cause::rdma_completion_error);
   }
   verbs::ibv_wc completion{};
   int failed = 0;
@@ -161,7 +169,7 @@ Status Prober::move(Bench& bench, int opcode) {
   if (!host_.workers().wait(completed, host_.clock().now_ns() + patience_ns)) {
     return not_arrived(attempted, "the adapter completed nothing in time");
   }
-  if (failed != 0) return call_error(failed, attempted);
+  if (failed != 0) return call_error(failed, attempted, Cause::rdma_completion_error);
   if (completion.status == verbs::wc_success) return {};
   Error error = completion_error(completion.status, completion.vendor_err, attempted);
   error.cause = Cause::rdma_probe_failed;
@@ -199,24 +207,31 @@ std::optional<Finding> Prober::doubts(std::uint32_t gpu,
                                       Method method) {
   const std::lock_guard lock(mutex_);
   const Key key{gpu, adapter->name, method};
-  if (const auto found = answers_.find(key); found != answers_.end()) return found->second;
+  const std::uint64_t begun_ns = host_.clock().now_ns();
+  if (const auto found = answers_.find(key);
+      found != answers_.end() && (found->second.until_ns == 0 || begun_ns < found->second.until_ns))
+    return found->second.doubt;
+  Answer& answer = answers_[key];
+  answer = {};
   const Status probed = run(gpu, adapter, method);
-  if (probed.ok()) {
-    answers_[key] = std::nullopt;
-    return std::nullopt;
-  }
-  const Cause cause =
-      probed.error().cause == Cause::none ? Cause::rdma_probe_failed : probed.error().cause;
-  const Finding doubt{
-      .cause = cause,
-      .subject = "gpu:" + std::to_string(gpu) + " - nic:" + adapter->name,
-      .state = FindingState::unmet,
-      .observed = to_string(probed.error()),
-      .needed = "4 KiB that the adapter writes and reads, seen by the GPU",
-      .remedy = std::string(cause_row(cause).remedy),
-      .source = "a probe of this process, registered by " + std::string(to_string(method))};
-  if (cause == Cause::rdma_probe_failed) answers_[key] = doubt;
-  return doubt;
+  if (probed.ok()) return std::nullopt;
+  const Error& error = probed.error();
+  answer.doubt =
+      Finding{.cause = error.cause == Cause::none ? Cause::evidence_capability_only : error.cause,
+              .subject = "gpu:" + std::to_string(gpu) + " - nic:" + adapter->name,
+              .state = FindingState::unmet,
+              .observed = to_string(error),
+              .needed = "4 KiB that the adapter writes and reads, seen by the GPU",
+              .remedy = {},
+              .source = "a probe of this process, registered by " + std::string(to_string(method))};
+  answer.doubt->remedy = cause_row(answer.doubt->cause).remedy;
+  if (error.cause == Cause::rdma_probe_failed) return answer.doubt;
+  const std::uint64_t now_ns = host_.clock().now_ns();
+  const std::uint64_t rest_ns = std::max(rest_min_ns, rest_times * (now_ns - begun_ns));
+  answer.until_ns = now_ns + rest_ns;
+  answer.doubt->observed += "; nothing was tried with it, nor will be for the next " +
+                            std::to_string(rest_ns / second_ns) + " s";
+  return answer.doubt;
 }
 
 }  // namespace nobounce::provider::rdma

@@ -26,13 +26,18 @@ class Prober {
       : host_(host), contexts_(contexts), registrar_(registrar), table_(table) {}
 
   /// Nothing where the pair is believed; else why it is not. Asked once: the answer stays. What
-  /// could not be tried at all (no memory for it) is said, and not remembered.
+  /// could not be tried at all (no memory for it, say) is said, and tried again ten seconds later
+  /// at the earliest: until then the answer is the same.
   [[nodiscard]] std::optional<Finding> doubts(std::uint32_t gpu,
                                               const std::shared_ptr<const Adapter>& adapter,
                                               Method method);
 
  private:
   using Key = std::tuple<std::uint32_t, std::string, Method>;
+  struct Answer {
+    std::optional<Finding> doubt;
+    std::uint64_t until_ns = 0;  ///< 0: it stays
+  };
   struct Bench;
   [[nodiscard]] Status run(std::uint32_t gpu, const std::shared_ptr<const Adapter>& adapter,
                            Method method);
@@ -46,7 +51,7 @@ class Prober {
   Registrar& registrar_;
   system::Verbs& table_;
   std::mutex mutex_;
-  std::map<Key, std::optional<Finding>> answers_;
+  std::map<Key, Answer> answers_;
 };
 
 }  // namespace nobounce::provider::rdma

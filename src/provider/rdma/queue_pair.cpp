@@ -28,6 +28,18 @@ std::uint8_t timeout_for(std::uint64_t silence_ns) {
   return exponent;
 }
 
+/// A call that was to set a queue pair up.
+Error not_set_up(int code, std::string attempted) {
+  return call_error(code, std::move(attempted), Cause::rdma_completion_error);
+}
+
+/// Only these answers say that the adapter has none of that kind; others may be of the moment.
+Error not_made(int code, std::string attempted) {
+  const bool absent = code == EOPNOTSUPP || code == ENOSYS || code == EPROTONOSUPPORT;
+  return call_error(code, std::move(attempted),
+                    absent ? Cause::rdma_no_reliable_connection : Cause::rdma_completion_error);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(system::Verbs& table,
@@ -46,13 +58,13 @@ Status QueuePair::make(std::uint32_t first_packet, const QueuePairOptions& optio
   first_packet_ = first_packet;
   if (const int code = table_.alloc_pd(&domain_, adapter_->context); code != verbs::success) {
     domain_ = nullptr;
-    return call_error(code, "make a protection domain of " + name());
+    return not_set_up(code, "make a protection domain of " + name());
   }
   const auto entries = static_cast<int>(options.sends + options.receives);
   if (const int code = table_.create_cq(&queue_, adapter_->context, entries);
       code != verbs::success) {
     queue_ = nullptr;
-    return call_error(code, "make a completion queue of " + name());
+    return not_set_up(code, "make a completion queue of " + name());
   }
   verbs::ibv_qp_init_attr initial{};
   initial.send_cq = queue_;
@@ -61,10 +73,10 @@ Status QueuePair::make(std::uint32_t first_packet, const QueuePairOptions& optio
   initial.qp_type = verbs::qp_type_rc;
   if (const int code = table_.create_qp(&pair_, domain_, &initial); code != verbs::success) {
     pair_ = nullptr;
-    return call_error(code, "make a queue pair of " + name(), Cause::rdma_no_reliable_connection);
+    return not_made(code, "make a queue pair of " + name());
   }
   if (const int code = table_.get_qp_number(&number_, pair_); code != verbs::success) {
-    return call_error(code, "read the number of a queue pair of " + name());
+    return not_set_up(code, "read the number of a queue pair of " + name());
   }
   verbs::ibv_qp_attr attributes{};
   attributes.qp_state = verbs::qp_init;
@@ -75,7 +87,7 @@ Status QueuePair::make(std::uint32_t first_packet, const QueuePairOptions& optio
                                     verbs::qp_mask_state | verbs::qp_mask_pkey_index |
                                         verbs::qp_mask_port | verbs::qp_mask_access_flags);
   if (code != verbs::success)
-    return call_error(code, "bring a queue pair of " + name() + " to INIT");
+    return not_set_up(code, "bring a queue pair of " + name() + " to INIT");
   return {};
 }
 
@@ -134,7 +146,7 @@ Status QueuePair::join(const wire::QueuePairEndpoint& remote) {
                                   verbs::qp_mask_dest_qpn | verbs::qp_mask_rq_psn |
                                   verbs::qp_mask_max_dest_rd_atomic | verbs::qp_mask_min_rnr_timer);
   if (code != verbs::success)
-    return call_error(code, "bring a queue pair of " + name() + " to RTR");
+    return not_set_up(code, "bring a queue pair of " + name() + " to RTR");
   attributes = {};
   attributes.qp_state = verbs::qp_rts;
   attributes.sq_psn = first_packet_;
@@ -148,7 +160,7 @@ Status QueuePair::join(const wire::QueuePairEndpoint& remote) {
                               verbs::qp_mask_retry_count | verbs::qp_mask_rnr_retry |
                               verbs::qp_mask_max_rd_atomic);
   if (code != verbs::success)
-    return call_error(code, "bring a queue pair of " + name() + " to RTS");
+    return not_set_up(code, "bring a queue pair of " + name() + " to RTS");
   return {};
 }
 

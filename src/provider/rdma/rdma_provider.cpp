@@ -175,6 +175,7 @@ Status OneSidedProvider::establish(RdmaPeer peer, std::span<const wire::QueuePai
     return Error{
         .origin = ErrorOrigin::session,
         .attempted = attempted,
+        .cause = remote.empty() ? Cause::remote_handshake_invalid : Cause::none,
         .detail = remote.empty() ? "the other end has no queue pair" : "it stands already"};
   }
   if (connection->lanes.size() > remote.size()) connection->lanes.resize(remote.size());
@@ -249,7 +250,7 @@ Result<RdmaExport> OneSidedProvider::export_region(RdmaPeer peer, std::uint64_t 
   const std::lock_guard lock(mutex_);
   if (connection->state != Connection::State::established) return no_connection(attempted);
   if (connection->lost.has_value()) return *connection->lost;
-  for (const Finding& each : registered.findings) connection->findings.push_back(each);
+  connection->note(registered.findings);
   if (offered.keys.empty() && policy == Policy::direct_required) {
     return Error{
         .origin = ErrorOrigin::policy,
@@ -286,7 +287,7 @@ Status OneSidedProvider::revoke(RdmaPeer peer, std::uint64_t id) {
   if (!kept.has_value()) return {};
   if (!connection.lost.has_value()) connection.lost = *kept;
   mover_.abandon(connection, *connection.lost);
-  connection.findings.push_back(rdma::finding_of(*kept, "memory that was withdrawn"));
+  connection.note({rdma::finding_of(*kept, "memory that was withdrawn")});
   return *kept;
 }
 
@@ -343,7 +344,7 @@ void OneSidedProvider::prepare(RdmaPeer peer, const core::RegionView& local, boo
   registered.buffer = buffer;
   const std::lock_guard lock(mutex_);
   if (connection->state != Connection::State::established) return;
-  for (const Finding& each : registered.findings) connection->findings.push_back(each);
+  connection->note(registered.findings);
   const bool reachable = registered.usable();
   if (for_each) {
     registered.by_lane.clear();

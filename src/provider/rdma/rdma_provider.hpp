@@ -105,7 +105,8 @@ class RdmaProvider : public core::Provider {
   /// have it done.
   [[nodiscard]] virtual Status make_visible(const Place& memory) = 0;
 
-  /// Every attempt at registering memory and every choice of an adapter so far, for a connection.
+  /// Every attempt at registering memory and every choice of an adapter so far, for a connection:
+  /// each once, and of very many the latest.
   [[nodiscard]] virtual std::vector<Finding> findings(RdmaPeer peer) = 0;
   /// The adapters of a connection, by lane: indices into Machine::nics.
   [[nodiscard]] virtual std::vector<std::uint32_t> adapters(RdmaPeer peer) = 0;
