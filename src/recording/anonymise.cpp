@@ -208,9 +208,20 @@ bool is_numbered(std::string_view word, std::string_view kind) {
          word.find_first_not_of("0123456789", kind.size() + 1) == std::string_view::npos;
 }
 
+bool ends(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
 bool is_config(std::string_view path) {
-  return path.size() > 7 && path.substr(path.size() - 7) == "/config" &&
-         path.substr(0, 5) == "/sys/";
+  return ends(path, "/config") && begins(path, "/sys/");
+}
+
+/// `CRYPT-LUKS2-0123456789abcdef-name`: who made a mapping stands in front, and is all that is
+/// asked.
+std::string without_mapping(std::string_view uuid) {
+  const std::size_t dash = uuid.find('-');
+  return dash == std::string_view::npos ? std::string(uuid)
+                                        : std::string(uuid.substr(0, dash)) + "-id\n";
 }
 
 }  // namespace
@@ -339,6 +350,10 @@ std::string Anonymiser::content(std::string_view path, std::string original) {
   }
   if (path == "/proc/cmdline") return text(kept_tokens(original));
   if (path == "/proc/version") return text(without_builder(original));
+  if (path == "/proc/self/mountinfo") return mount_table(original);
+  if (path == "/proc/self/cgroup") return control_groups(original);
+  if (path == cufile_path_ || ends(path, "/cufile.json")) return cufile_json(original);
+  if (ends(path, "/dm/uuid")) return text(without_mapping(original));
   return text(original);
 }
 
@@ -357,10 +372,13 @@ void Anonymiser::move_files_of_variables(Recording& recording) {
 
 std::string Anonymiser::path(const std::string& original) {
   const auto moved = moved_.find(original);
-  return moved != moved_.end() ? moved->second : text(original);
+  if (moved != moved_.end()) return moved->second;
+  return begins(original, "/dev/") ? folder_path(original) : text(original);
 }
 
 void Anonymiser::apply(Recording& recording) {
+  const auto named = recording.environment.find("CUFILE_ENV_PATH_JSON");
+  if (named != recording.environment.end()) cufile_path_ = named->second;
   move_files_of_variables(recording);
   FileRecord files;
   for (auto& [name, original] : recording.files.texts) {
@@ -379,10 +397,10 @@ void Anonymiser::apply(Recording& recording) {
     for (const auto& [key, value] : old) values[path(key)] = path(value);
   };
   map(recording.environment);
-  map(recording.places);
-  auto missing = std::move(recording.missing_places);
-  recording.missing_places.clear();
-  for (const auto& [name, code] : missing) recording.missing_places[path(name)] = code;
+  const auto places = std::exchange(recording.places, {});
+  for (const auto& [name, real] : places) recording.places[folder_path(name)] = folder_path(real);
+  const auto missing = std::exchange(recording.missing_places, {});
+  for (const auto& [name, code] : missing) recording.missing_places[folder_path(name)] = code;
   recording.name = text(recording.name);
   apply(recording.nvml);
   apply(recording.cuda);

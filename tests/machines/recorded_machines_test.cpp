@@ -140,6 +140,44 @@ TEST_P(RoundTrip, CheckOfTheRecordingIsCheckOfTheMachine) {
   EXPECT_EQ(same.exit_code, 0) << same.out;
 }
 
+/// Verdicts, states and causes of all rows, in order.
+std::vector<std::string> judged(const Ran& check) {
+  std::vector<std::string> rows;
+  const Result<core::Json> document = core::parse_json(check.out, "check");
+  if (!document.ok() || document->find("rows") == nullptr) return rows;
+  for (const core::Json& row : *document->find("rows")->as_array()) {
+    std::string text;
+    for (const char* key : {"member", "direction", "state", "verdict", "causes"})
+      text += core::dump_json(*row.find(key), true) + " ";
+    rows.push_back(std::move(text));
+  }
+  return rows;
+}
+
+TEST(RoundTripOfOwnNames, IsJudgedTheSameWithoutThem) {
+  TemporaryDirectory temporary;
+  const std::string machine = (temporary.path() / "machine.json").string();
+  std::ofstream(machine) << R"({"schema": "nobounce.machine/1", "name": "orca",
+    "gpus": [{}], "drives": [{"name": "nvme0n1"}, {"name": "nvme1n1"},
+      {"name": "dm-0", "driver": "dm", "layer": "lvm", "parts": ["nvme1n1"]}],
+    "mounts": [{"point": "/", "drive": "nvme0n1", "type": "ext4",
+                "options": "rw,data=ordered"},
+      {"point": "/mnt/acme-secret", "drive": "nvme1n1", "type": "ext4", "options": "rw"},
+      {"point": "/mnt/acme-secret/blue", "drive": "nvme0n1", "type": "xfs", "options": "rw"},
+      {"point": "/whale", "drive": "dm-0", "type": "xfs", "options": "rw"},
+      {"point": "/dev/shm", "type": "tmpfs", "options": "rw"}]})";
+  const std::string file = (temporary.path() / "recording.json").string();
+  const Ran recorded = run({"record", "--machine", "soft:" + machine, "-o", file});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  for (const char* word : {"acme", "blue", "whale"})
+    EXPECT_EQ(text_of(file).find(word), std::string::npos) << word;
+  const Ran there = run({"check", "--all", "--json", "--machine", "soft:" + machine});
+  const Ran here = run({"check", "--all", "--json", "--machine", "recorded:" + file});
+  EXPECT_GE(judged(there).size(), 8U) << there.out << there.err;
+  EXPECT_EQ(judged(here), judged(there));
+  EXPECT_EQ(here.exit_code, there.exit_code);
+}
+
 INSTANTIATE_TEST_SUITE_P(BuiltIn, RoundTrip,
                          // Not nfs-rdma: its drive is called after a server, which is replaced.
                          ::testing::Values("workstation", "two-socket", "cloud-guest", "nvmeof",

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/mount_table.hpp"
 #include "recording/anonymise.hpp"
 #include "recording/recorded_host.hpp"
 #include "recording/recording.hpp"
@@ -17,44 +18,63 @@ namespace {
 /// A machine that says in many places whose it is.
 struct Planted {
   support::MemoryHost host;
-  std::vector<std::string> secrets = {"node17.cluster.example.org",
-                                      "node17",
-                                      "cluster.example.org",
-                                      "alice.miller",
-                                      "filer3.example.org",
-                                      "10.20.30.40",
-                                      "fe80::a00:27ff:fe4e:66a1",
-                                      "b8:59:9f:d9:11:2c",
-                                      "b859:9f03:00d9:112c",
-                                      "S4EVNX0M123456",
-                                      "3f0c9a6e-1b7d-4c9e-8a2f-5d1e6b7c8d9f",
-                                      "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca",
-                                      "7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e",
-                                      "eui.0025385b21404321",
-                                      "4c4c4544-0051-3010-8052-b7c04f4c3533",
-                                      "hunter2-token",
-                                      "install.example.net",
-                                      "b8-59-9f-d9-11-2d",
-                                      "carol",
-                                      "sshbox",
-                                      "mdsone",
-                                      "mdstwo",
-                                      "dave",
-                                      "CORPNET",
-                                      "erin",
-                                      "frank",
-                                      "grace",
-                                      "heidi",
-                                      "ivan",
-                                      "judy",
-                                      "builder-of-ours",
-                                      "secret-project",
-                                      "unannounced",
-                                      "ceph-mon-1",
-                                      "ceph-mon-2",
-                                      "weka-one",
-                                      "acme-settings",
-                                      "nvmetoken"};
+  std::vector<std::string> secrets = {
+      "node17.cluster.example.org",
+      "node17",
+      "cluster.example.org",
+      "alice.miller",
+      "filer3.example.org",
+      "10.20.30.40",
+      "fe80::a00:27ff:fe4e:66a1",
+      "b8:59:9f:d9:11:2c",
+      "b859:9f03:00d9:112c",
+      "S4EVNX0M123456",
+      "3f0c9a6e-1b7d-4c9e-8a2f-5d1e6b7c8d9f",
+      "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca",
+      "7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e",
+      "eui.0025385b21404321",
+      "4c4c4544-0051-3010-8052-b7c04f4c3533",
+      "hunter2-token",
+      "install.example.net",
+      "b8-59-9f-d9-11-2d",
+      "carol",
+      "sshbox",
+      "mdsone",
+      "mdstwo",
+      "dave",
+      "CORPNET",
+      "erin",
+      "frank",
+      "grace",
+      "heidi",
+      "ivan",
+      "judy",
+      "builder-of-ours",
+      "secret-project",
+      "unannounced",
+      "ceph-mon-1",
+      "ceph-mon-2",
+      "weka-one",
+      "acme-settings",
+      "nvmetoken",
+      "acme-corp-secret",
+      "blue",
+      "whale",
+      "orca",
+      "narwhal",
+      "beluga",
+      "walrus",
+      "porpoise",
+      "seacow",
+      "otter",
+      "seal",
+      "dolphin",
+      "manatee",
+      "dugong",
+      "sunfish",
+      "k8sclaim",
+      "4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee0",
+      "1b2c3d4e"};
 
   Planted() {
     const auto file = [this](const std::string& path, const std::string& text) {
@@ -93,7 +113,29 @@ struct Planted {
          "31 1 0:69 / /projects/judy/x rw - xfs /dev/nvme3n1 rw\n"
          "33 1 0:71 / /mnt/f rw - ceph ceph-mon-1:6789,ceph-mon-2:6789:/ rw\n"
          "34 1 0:72 / /mnt/g rw - wekafs weka-one/default rw\n"
+         "35 1 253:1 / /mnt/acme-corp-secret rw - xfs /dev/mapper/vg_narwhal-lv_beluga rw\n"
+         "36 35 9:127 / /mnt/acme-corp-secret/blue\\040whale rw - ext4 /dev/md/porpoise rw\n"
+         "37 1 0:73 /orca /data/orca rw shared:3 - ceph ceph-mon-1:6789:/orca "
+         "rw,mds_namespace=seacow,acl\n"
+         "38 1 0:74 / /srv/data1 rw - zfs otter/seal rw\n"
+         "39 1 0:75 / /var/lib/kubelet/pods/3f0c9a6e-1b7d-4c9e-8a2f-5d1e6b7c8d9f/volumes/"
+         "k8sclaim rw - tmpfs tmpfs rw,size=8192k\n"
+         "40 1 0:76 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/walrus:"
+         "/var/lib/docker/overlay2/l/b\n"
          "32 1 0:70 / /sys/fs/cgroup rw - cgroup cgroup rw,name=systemd\n");
+    file("/proc/self/cgroup",
+         "1:name=systemd:/docker/"
+         "4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee4c0ffee0\n"
+         "0::/kubepods.slice/kubepods-burstable-pod1b2c3d4e_1b7d_4c9e_8a2f_5d1e6b7c8d9f.slice/"
+         "dolphin.service\n");
+    file("/sys/devices/virtual/block/dm-1/dm/uuid",
+         "CRYPT-LUKS2-7f3a9c1e5b2d4f6a8c0e1d3b5f7a9c2e-luks-walrus\n");
+    file(
+        "/etc/cufile.json",
+        "{ // ask dugong\n  \"logging\": { \"dir\": \"/var/log/manatee\", \"level\": \"ERROR\" },\n"
+        "  /* or\n sunfish */ \"properties\": { \"use_poll_mode\": false, \"io_priority\": "
+        "\"sunfish\" },\n  \"fs\": { \"lustre\": { \"mount_table\": { "
+        "\"/mnt/acme-corp-secret\": { \"posix_gds_min_kb\": 4 } } } }\n}\n");
     file("/proc/driver/nvidia/gpus/0000:01:00.0/information",
          "Model: H100\nGPU UUID: GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca\n");
     file("/run/udev/data/b259:0", "S:disk/by-id/nvme-eui.0025385b21404321\n");
@@ -115,7 +157,8 @@ TEST(Anonymiser, LeavesNoneOfThePlantedSecrets) {
         "/sys/class/net/ens1/address", "/sys/class/infiniband/mlx5_0/node_guid",
         "/sys/class/nvme/nvme0/serial", "/proc/self/mountinfo", "/run/udev/data/b259:0",
         "/proc/driver/nvidia/gpus/0000:01:00.0/information", "/sys/class/dmi/id/product_uuid",
-        "/proc/version", "/etc/dhcp", "/opt/secret-project/unannounced/my.json"}) {
+        "/proc/version", "/etc/dhcp", "/opt/secret-project/unannounced/my.json",
+        "/proc/self/cgroup", "/sys/devices/virtual/block/dm-1/dm/uuid", "/etc/cufile.json"}) {
     ASSERT_TRUE(taking->files().read(path)) << path;
   }
   ASSERT_TRUE(taking->files().list("/sys/class/net"));
@@ -123,6 +166,10 @@ TEST(Anonymiser, LeavesNoneOfThePlantedSecrets) {
   (void)taking->environment().get("NCCL_TOPO_FILE");
   (void)taking->environment().get("NCCL_GRAPH_FILE");
   (void)taking->environment().get("CUFILE_ENV_PATH_JSON");
+  recording.files.links["/dev/mapper/vg_narwhal-lv_beluga"] = "/dev/dm-1";
+  recording.places["/mnt/acme-corp-secret"] = "/mnt/acme-corp-secret";
+  recording.places["/mnt/acme-corp-secret/blue whale"] = "/mnt/acme-corp-secret/blue whale";
+  recording.missing_places["/data/orca"] = EACCES;
   note_place(planted.host, "/home/alice.miller", recording);
   recording.nvml = core::JsonObject{{"uuid", "GPU-1d0b14e4-db01-8fed-6e73-e372e2338aca"}};
   recording.name = "node17";
@@ -144,6 +191,58 @@ TEST(Anonymiser, LeavesNoneOfThePlantedSecrets) {
   const std::string moved = recording.environment.at("CUFILE_ENV_PATH_JSON");
   EXPECT_NE(moved.find("/my.json"), std::string::npos) << moved;
   EXPECT_EQ(recording.files.texts.at(moved), "{}\n") << "the file moves with its variable";
+}
+
+std::vector<core::MountLine> mounts_of(const Recording& recording) {
+  return core::parse_mount_table(recording.files.texts.at("/proc/self/mountinfo"));
+}
+
+/// What a mount table says about which file lies on which drive is still there.
+TEST(Anonymiser, KeepsHowMountsLieInOneAnother) {
+  support::MemoryHost host;
+  Recording recording;
+  recording.files.texts["/proc/self/mountinfo"] =
+      "21 1 259:0 / / rw,relatime - ext4 /dev/nvme0n1p2 rw,data=ordered\n"
+      "22 1 253:1 / /mnt/acme rw - xfs /dev/mapper/vg-data rw,logbsize=32k,nouuid\n"
+      "23 22 0:50 / /mnt/acme/new\\040runs rw master:4 - nfs4 filer:/new\\040runs "
+      "rw,vers=4.2,proto=rdma\n"
+      "24 1 0:51 / /dev/shm rw - tmpfs tmpfs rw,size=1024k\n"
+      "25 1 8:1 / /home rw - ext4 /dev/sda1 rw\n"
+      "26 1 9:0 / /raid/data3 rw - ext4 /dev/md0 rw\n"
+      "27 1 0:52 / /acme rw - overlay overlay rw,xino=off\n";
+  recording.files.links["/dev/mapper/vg-data"] = "/dev/dm-1";
+  recording.places["/mnt/acme/new runs"] = "/mnt/acme/new runs";
+  Anonymiser({{"filer"}, {}, {}}).apply(recording);
+  const std::vector<core::MountLine> mounts = mounts_of(recording);
+  ASSERT_EQ(mounts.size(), 7U);
+  EXPECT_EQ(mounts[0].point, "/");
+  EXPECT_EQ(mounts[0].source, "/dev/nvme0n1p2");
+  EXPECT_NE(mounts[0].options.find("data=ordered"), std::string::npos);
+  const std::string acme = mounts[1].point.substr(4);
+  EXPECT_EQ(mounts[1].point.substr(0, 5), "/mnt/");
+  EXPECT_EQ(mounts[2].point.substr(0, mounts[1].point.size() + 1), mounts[1].point + "/");
+  EXPECT_EQ(mounts[6].point, acme) << "the same word is the same everywhere";
+  EXPECT_EQ(recording.files.links.at(mounts[1].source), "/dev/dm-1");
+  EXPECT_NE(mounts[1].options.find("logbsize=32k,nouuid"), std::string::npos);
+  EXPECT_EQ(mounts[2].source.substr(0, 8), "host-1:/");
+  EXPECT_NE(mounts[2].options.find("proto=rdma"), std::string::npos);
+  EXPECT_EQ(recording.places.count(mounts[2].point), 1U);
+  EXPECT_EQ(mounts[3].point, "/dev/shm");
+  EXPECT_EQ(mounts[4].point + mounts[4].source, "/home/dev/sda1");
+  EXPECT_EQ(mounts[5].point + mounts[5].source, "/raid/data3/dev/md0");
+}
+
+TEST(Anonymiser, KeepsTheSettingsOfCufile) {
+  Recording recording;
+  recording.files.texts["/etc/cufile.json"] =
+      "{ // why\n \"properties\": { \"allow_compat_mode\": true, \"rdma_dev_addr_list\": "
+      "[\"10.1.2.3\"] },\n \"logging\": { \"level\": \"WARN\", \"dir\": \"/x\\\"y\" } }";
+  recording.files.texts["/usr/local/cuda/gds/cufile.json"] = "{ nonsense: \"a";
+  Anonymiser({}).apply(recording);
+  EXPECT_EQ(recording.files.texts.at("/etc/cufile.json"),
+            "{ \n \"properties\": { \"allow_compat_mode\": true, \"rdma_dev_addr_list\": "
+            "[\"192.0.2.1\"] },\n \"logging\": { \"level\": \"WARN\", \"dir\": \"/folder-1\" } }");
+  EXPECT_EQ(recording.files.texts.at("/usr/local/cuda/gds/cufile.json"), "{ xxxxxxxx: \"value-1");
 }
 
 TEST(Anonymiser, TakesOwnersOutOfPathsAndLeavesTheRest) {
