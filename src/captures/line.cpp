@@ -42,11 +42,37 @@ void append_byte(std::string& buffer, char c) {
   buffer += digits[value & 15];
 }
 
-/// Whether any byte of eight is a control character or beyond ASCII. Exact but for tabs.
+constexpr std::uint64_t high_bits = 0x8080808080808080u;
+
+constexpr std::uint64_t eight_of(char c) {
+  return static_cast<unsigned char>(c) * 0x0101010101010101u;
+}
+
+/// High bits: nonzero where any byte of eight is zero.
+constexpr std::uint64_t zeros(std::uint64_t eight) {
+  return (eight - eight_of('\x01')) & ~eight & high_bits;
+}
+
+/// Whether any byte of eight is a control character, beyond ASCII, or begins what stands for
+/// another: `^`, `&` and the backslash. Tabs count as controls.
 bool has_special(std::uint64_t eight) {
-  constexpr std::uint64_t high = 0x8080808080808080u;
-  constexpr std::uint64_t blanks = 0x2020202020202020u;
-  return ((eight | ((eight - blanks) & ~eight)) & high) != 0;
+  const std::uint64_t control = (eight - eight_of(' ')) & ~eight;
+  // `\` and `^` differ in one bit.
+  return (((eight | control) & high_bits) | zeros((eight | eight_of('\x02')) ^ eight_of('^')) |
+          zeros(eight ^ eight_of('&'))) != 0;
+}
+
+/// Whether a colour that lost its escape is there: `[4m`.
+bool has_bare_colour(std::string_view raw) {
+  // From its end: the letter is rarer than brackets, and seldom behind a digit.
+  for (std::size_t at = raw.find('m'); at != std::string_view::npos; at = raw.find('m', at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 &&
+           (is_digit(raw[begin - 1]) || raw[begin - 1] == ';' || raw[begin - 1] == '?'))
+      --begin;
+    if (begin < at && begin > 0 && raw[begin - 1] == '[') return true;
+  }
+  return false;
 }
 
 bool is_plain(std::string_view raw) {
@@ -56,22 +82,21 @@ bool is_plain(std::string_view raw) {
     std::memcpy(&eight, raw.data() + at, 8);
     if (has_special(eight)) break;
   }
+  bool marks = false;
   for (; at < raw.size(); ++at) {
     const auto byte = static_cast<unsigned char>(raw[at]);
     if (byte >= 0x80 || (byte < 0x20 && raw[at] != '\t')) return false;
+    marks = marks || raw[at] == '&' || raw[at] == '^' || raw[at] == '\\';
   }
-  // `[4m` and `^[[4m` hold only plain characters.
-  for (std::size_t open = raw.find('['); open != std::string_view::npos;
-       open = raw.find('[', open + 1)) {
-    if (escape_length(raw.substr(open)) > 0) return false;
-  }
-  return !has(raw, "&gt;") && !has(raw, "^[[") && !has(raw, "\\u003e");
+  if (marks && (has(raw, "&gt;") || has(raw, "^[[") || has(raw, "\\u003e"))) return false;
+  return !has_bare_colour(raw);
 }
 
 std::string_view without_quotes(std::string_view text) {
   while (true) {
-    const std::size_t begin = text.find_first_not_of(" \t");
-    if (begin == std::string_view::npos || text[begin] != '>') return text;
+    std::size_t begin = 0;
+    while (begin < text.size() && is_blank(text[begin])) ++begin;
+    if (begin == text.size() || text[begin] != '>') return text;
     text.remove_prefix(begin + 1);
     if (starts(text, " ")) text.remove_prefix(1);
   }
@@ -238,7 +263,8 @@ bool is_node_name(std::string_view text) {
 
 bool is_rule(std::string_view text) {
   text = trim(text);
-  return text.size() >= 8 && text.find_first_not_of('-') == std::string_view::npos;
+  return text.size() >= 8 && text.front() == '-' &&
+         text.find_first_not_of('-') == std::string_view::npos;
 }
 
 std::optional<std::string_view> node_of_command(std::string_view text) {
@@ -249,8 +275,8 @@ std::optional<std::string_view> node_of_command(std::string_view text) {
     command = text.substr(2);
   } else {
     // `[user@node dir]# `, `(env) user@node:dir$ `.
-    const std::size_t at = text.find('@');
-    if (at == std::string_view::npos || at == 0 || at > 40) return std::nullopt;
+    const std::size_t at = text.substr(0, 41).find('@');
+    if (at == std::string_view::npos || at == 0) return std::nullopt;
     const std::size_t end = std::min({text.find("$ ", at), text.find("# ", at), text.size()});
     if (end == text.size() && !ends(text, "$") && !ends(text, "#")) return std::nullopt;
     node = until(text.substr(at + 1), ": ]~$#");

@@ -26,11 +26,16 @@ bool nccl_device(std::string_view left, NcclLine& line, std::string_view& rest) 
   return false;
 }
 
+bool nccl_is_glue(char c) {
+  return c == ':' || c == '|' || c == '>' || c == ')' || c == ']' || c == '"';
+}
+
 /// `node:710:710` at the end of the text.
 void nccl_process(std::string_view left, NcclLine& line) {
   left = trim(left);
-  const std::size_t blank = left.find_last_of(" \t");
-  const std::string_view word = blank == std::string_view::npos ? left : left.substr(blank + 1);
+  std::size_t front = left.size();
+  while (front > 0 && !is_blank(left[front - 1])) --front;
+  const std::string_view word = left.substr(front);
   const std::size_t thread = word.rfind(':');
   if (thread == std::string_view::npos || thread == 0) return;
   const std::size_t process = word.rfind(':', thread - 1);
@@ -45,18 +50,19 @@ void nccl_process(std::string_view left, NcclLine& line) {
   if (!digits(process + 1, thread) || !digits(thread + 1, word.size())) return;
   line.host = word.substr(0, process);
   // What collectors glue in front: `0:node`, `worker|node`.
-  const std::size_t cut = line.host.find_last_of(":|>)]\"");
-  if (cut != std::string_view::npos) line.host.remove_prefix(cut + 1);
+  std::size_t begin = line.host.size();
+  while (begin > 0 && !nccl_is_glue(line.host[begin - 1])) --begin;
+  line.host.remove_prefix(begin);
   line.process = word.substr(static_cast<std::size_t>(line.host.data() - word.data()),
                              thread - static_cast<std::size_t>(line.host.data() - word.data()));
 }
 
 }  // namespace
 
-NcclLine nccl_line(std::string_view text) {
+NcclLine nccl_line(std::string_view text, std::size_t from) {
   NcclLine line;
   line.body = trim(text);
-  std::size_t at = text.find("NCCL ");
+  std::size_t at = from == std::string_view::npos ? from : text.find("NCCL ", from);
   while (at != std::string_view::npos) {
     const std::string_view level = text.substr(at + 5, 5);
     if (starts(level, "INFO") || starts(level, "WARN") || starts(level, "TRACE") ||
@@ -66,9 +72,9 @@ NcclLine nccl_line(std::string_view text) {
   }
   if (at == std::string_view::npos) return line;
   line.marked = true;
-  std::string_view body = text.substr(at + 5);
-  body.remove_prefix(until(body, " \t").size());
-  line.body = trim(body);
+  std::size_t level_end = at + 5;
+  while (level_end < text.size() && !is_blank(text[level_end])) ++level_end;
+  line.body = trim(text.substr(level_end));
   std::string_view rest;
   if (nccl_device(text.substr(0, at), line, rest)) nccl_process(rest, line);
   return line;
@@ -181,15 +187,64 @@ std::size_t nccl_via(std::string_view body) {
   return std::string_view::npos;
 }
 
-std::optional<NcclUse> nccl_use(std::string_view body) {
-  const std::size_t via = nccl_via(body);
-  if (via == std::string_view::npos) return std::nullopt;
-  std::string_view left = body.substr(0, via);
-  NcclUse use;
-  use.transport = nccl_transport(body.substr(via + 5));
+namespace {
+
+/// What the wordings since 2.12 begin with, taken from the front.
+class NcclFront {
+ public:
+  explicit NcclFront(std::string_view text) : text_(text) {}
+
+  bool skip(std::string_view words) {
+    if (!starts(text_.substr(at_), words)) return false;
+    at_ += words.size();
+    return true;
+  }
+  bool digits() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
+    return at_ > begin;
+  }
+  /// `919[7]`, of at most seven digits.
+  bool rank(NcclRank& rank) {
+    const std::size_t begin = at_;
+    rank.rank = 0;
+    for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
+      rank.rank = rank.rank * 10 + static_cast<std::uint32_t>(text_[at_] - '0');
+    if (at_ == begin || at_ > begin + 7 || !skip("[")) return false;
+    const std::size_t open = at_;
+    while (at_ < text_.size() && is_hex(text_[at_])) ++at_;
+    rank.bracket = text_.substr(open, at_ - open);
+    return skip("]");
+  }
+  [[nodiscard]] std::size_t at() const { return at_; }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+/// `Channel 05/0 : 0[0] -> 2[0] [receive] via `, as nearly all lines of a large log begin: length,
+/// or zero where the line is another, which is then looked at from its middle.
+std::size_t nccl_channel(std::string_view body, NcclUse& use) {
+  NcclFront front(body);
+  if (!front.skip("Channel ") || !front.digits()) return 0;
+  if (front.skip("/") && !front.digits()) return 0;
+  if (!front.skip(" : ") || !front.rank(use.source) || !front.skip(" -> ") ||
+      !front.rank(use.target) || !front.skip(" "))
+    return 0;
+  if (front.skip("[send] ")) {
+    use.direction = "send";
+  } else if (front.skip("[receive] ")) {
+    use.direction = "receive";
+  }
+  return front.skip("via ") ? front.at() : 0;
+}
+
+/// The same of any wording.
+bool nccl_ends(std::string_view left, NcclUse& use) {
   const std::size_t arrow = left.find("->");
   const std::size_t back = arrow == std::string_view::npos ? left.find("<-") : arrow;
-  if (back == std::string_view::npos && !has(left, "Coll")) return std::nullopt;
+  if (back == std::string_view::npos && !has(left, "Coll")) return false;
   if (ends(left, "[send]")) {
     use.direction = "send";
     left.remove_suffix(6);
@@ -201,14 +256,30 @@ std::optional<NcclUse> nccl_use(std::string_view body) {
     const auto first = nccl_rank_at_end(left.substr(0, back));
     std::string_view rest;
     const auto second = nccl_rank_at_front(left.substr(back + 2), rest);
-    if (!first.has_value() || !second.has_value()) return std::nullopt;
+    if (!first.has_value() || !second.has_value()) return false;
     use.source = arrow != std::string_view::npos ? *first : *second;
     use.target = arrow != std::string_view::npos ? *second : *first;
   } else {
     const auto own = nccl_rank_at_end(left);
-    if (!own.has_value()) return std::nullopt;
+    if (!own.has_value()) return false;
     use.source = use.target = *own;
   }
+  return true;
+}
+
+}  // namespace
+
+std::optional<NcclUse> nccl_use(std::string_view body) {
+  NcclUse use;
+  std::size_t behind = nccl_channel(body, use);
+  if (behind == 0) {
+    const std::size_t via = nccl_via(body);
+    if (via == std::string_view::npos) return std::nullopt;
+    use = {};
+    if (!nccl_ends(body.substr(0, via), use)) return std::nullopt;
+    behind = via + 5;
+  }
+  use.transport = nccl_transport(body.substr(behind));
   const std::string_view transport = use.transport;
   if (starts(transport, "P2P/")) {
     use.kind = NcclUseKind::peer;

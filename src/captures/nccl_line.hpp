@@ -17,7 +17,8 @@ struct NcclLine {
   std::string_view body;
   bool marked = false;  ///< the words NCCL INFO, WARN or TRACE are there
 };
-[[nodiscard]] NcclLine nccl_line(std::string_view text);
+/// `from`: there is no `NCCL` before it.
+[[nodiscard]] NcclLine nccl_line(std::string_view text, std::size_t from = 0);
 
 /// A rank as a line names it: `3[3]` (device), `3[21000]` (bus id), `3`.
 struct NcclRank {

@@ -3,6 +3,8 @@
 #include "captures/nccl_log.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "captures/formats.hpp"
 #include "captures/scan.hpp"
@@ -18,9 +20,8 @@ constexpr std::size_t ranks_max = 1'000'000;
 std::uint64_t nccl_hash(std::string_view text, std::uint64_t seed) {
   std::uint64_t hash = seed ^ 0x9E3779B97F4A7C15u;
   while (text.size() >= 8) {
-    std::uint64_t block = 0;
-    for (std::size_t i = 0; i < 8; ++i)
-      block |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+    std::uint64_t block = 0;  // in the order of this processor: no hash leaves the process
+    std::memcpy(&block, text.data(), sizeof(block));
     hash = (hash ^ block) * 0xBF58476D1CE4E5B9u;
     hash ^= hash >> 29;
     text.remove_prefix(8);
@@ -30,9 +31,9 @@ std::uint64_t nccl_hash(std::string_view text, std::uint64_t seed) {
   return hash * 0x94D049BB133111EBu;
 }
 
-bool nccl_words(std::string_view text) {
-  return has(text, "NCCL") ||
-         (has(text, " via ") && (has(text, "->") || has(text, "<-") || has(text, "COLLNET/")));
+/// A use whose front is missing.
+bool nccl_bare_use(std::string_view text) {
+  return has(text, " via ") && (has(text, "->") || has(text, "<-") || has(text, "COLLNET/"));
 }
 
 /// The other end of a line that a terminal broke: it names nobody and begins nothing.
@@ -69,6 +70,39 @@ bool nccl_is_bus(std::string_view bracket, std::uint32_t version) {
 
 }  // namespace
 
+std::size_t NcclSeen::slot_of(std::uint64_t hash) const {
+  std::size_t slot = hash & (slots_.size() - 1);
+  while (slots_[slot].subject != none && slots_[slot].hash != hash)
+    slot = (slot + 1) & (slots_.size() - 1);
+  return slot;
+}
+
+std::uint32_t NcclSeen::find(std::uint64_t hash) const {
+  return slots_.empty() ? none : slots_[slot_of(hash)].subject;
+}
+
+void NcclSeen::add(std::uint64_t hash, std::size_t subject) {
+  if (taken_ >= seen_max) return;
+  if (2 * taken_ >= slots_.size()) grow();
+  Slot& slot = slots_[slot_of(hash)];
+  if (slot.subject != none) return;
+  slot = {hash, static_cast<std::uint32_t>(subject)};
+  ++taken_;
+}
+
+void NcclSeen::grow() {
+  const std::vector<Slot> old = std::move(slots_);
+  slots_.assign(old.empty() ? 1024 : 2 * old.size(), Slot{});
+  for (const Slot& slot : old) {
+    if (slot.subject != none) slots_[slot_of(slot.hash)] = slot;
+  }
+}
+
+void NcclSeen::clear() {
+  slots_ = {};
+  taken_ = 0;
+}
+
 void NcclLogParser::ensure(const Line& line) {
   if (!is_open()) open("nccl_log", line);
   reach(line);
@@ -97,7 +131,8 @@ bool NcclLogParser::take(const Line& line) {
     if (continue_pending(line)) return true;
     settle_pending();
   }
-  if (!nccl_words(line.text)) {
+  const std::size_t named = line.text.find("NCCL");
+  if (named == std::string_view::npos && !nccl_bare_use(line.text)) {
     // Versions that RCCL prints between its lines.
     if (is_open() && (starts(line.text, "HIP version") || starts(line.text, "ROCm version"))) {
       reach(line);
@@ -105,7 +140,7 @@ bool NcclLogParser::take(const Line& line) {
     }
     return false;
   }
-  const NcclLine said = nccl_line(line.text);
+  const NcclLine said = nccl_line(line.text, named);
   if (take_use(line, said)) return true;
   return take_words(line, said);
 }
@@ -169,9 +204,9 @@ std::uint64_t nccl_subject_hash(const NcclLine& said, const NcclUse& use, std::u
 
 bool NcclLogParser::count_again(const Line& line, const NcclLine& said, const NcclUse& use) {
   if (use.cut || (use.proxy.has_value() && proxies_.count(*use.proxy) == 0)) return false;
-  const auto found = seen_.find(nccl_subject_hash(said, use, version_));
-  if (found == seen_.end()) return false;
-  ++subjects_[found->second].lines;
+  const std::uint32_t subject = seen_.find(nccl_subject_hash(said, use, version_));
+  if (subject == NcclSeen::none) return false;
+  ++lines_[subject];
   reach(line);
   return true;
 }
@@ -299,17 +334,18 @@ void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUs
     }
     one.first = evidence(line);
     subjects_.push_back(std::move(one));
+    lines_.push_back(0);
   }
-  ++subjects_[found->second].lines;
-  if (seen_.size() < seen_max && !use.cut)
-    seen_.emplace(nccl_subject_hash(said, use, version_), found->second);
+  ++lines_[found->second];
+  if (!use.cut) seen_.add(nccl_subject_hash(said, use, version_), found->second);
 }
 
 void NcclLogParser::leave_subjects() {
   bool sends = false, receives = false, sends_direct = true, receives_direct = true;
   std::set<std::uint32_t> used;
   const bool by_rank = nodes_unnamed();
-  for (const NcclSubject& one : subjects_) {
+  for (std::size_t i = 0; i < subjects_.size(); ++i) {
+    const NcclSubject& one = subjects_[i];
     core::CaptureSign sign_of;
     sign_of.source = one.source;
     sign_of.target = one.target;
@@ -317,7 +353,7 @@ void NcclLogParser::leave_subjects() {
     sign_of.host = one.host;
     sign_of.other = one.process;
     sign_of.lines.push_back(one.first);
-    sign_of.second = static_cast<double>(one.lines);
+    sign_of.second = static_cast<double>(lines_[i]);
     if (one.kind == NcclUseKind::peer || one.kind == NcclUseKind::shared_memory) {
       sign_of.kind =
           one.kind == NcclUseKind::peer ? core::SignKind::peer_use : core::SignKind::shared_memory;
@@ -368,6 +404,7 @@ void NcclLogParser::end() {
   seen_.clear();
   index_.clear();
   subjects_.clear();
+  lines_.clear();
   ranks_.clear();
   adapters_.clear();
   local_ranks_.clear();

@@ -1,10 +1,11 @@
 // What an NCCL log has said so far: transports in use by subject, and everything else of interest.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "captures/nccl_line.hpp"
@@ -28,8 +29,28 @@ struct NcclSubject {
   std::uint32_t target_rank = 0;
   bool gdrdma = false;
   bool cut = false;
-  std::uint64_t lines = 0;
   core::TextLine first;
+};
+
+/// Hashes of what names subjects, and which they are: one access of memory per line of a log.
+class NcclSeen {
+ public:
+  static constexpr std::uint32_t none = UINT32_MAX;
+  [[nodiscard]] std::uint32_t find(std::uint64_t hash) const;
+  /// Keeps what is there; nothing more where it is full.
+  void add(std::uint64_t hash, std::size_t subject);
+  void clear();
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t subject = none;
+  };
+  [[nodiscard]] std::size_t slot_of(std::uint64_t hash) const;
+  void grow();
+
+  std::vector<Slot> slots_;  ///< a power of two, at most half of them taken
+  std::size_t taken_ = 0;
 };
 
 struct NcclRankPlace {
@@ -81,9 +102,10 @@ class NcclLogParser : public Parser {
   /// True the first time that something is said.
   [[nodiscard]] bool first_time(std::string what);
 
-  std::unordered_map<std::uint64_t, std::size_t> seen_;  ///< hash of what names a subject
-  std::map<std::string, std::size_t> index_;             ///< key of a subject -> subjects_
+  NcclSeen seen_;
+  std::map<std::string, std::size_t> index_;  ///< key of a subject -> subjects_
   std::vector<NcclSubject> subjects_;
+  std::vector<std::uint64_t> lines_;  ///< of each subject
   std::map<std::uint32_t, NcclRankPlace> ranks_;
   std::map<std::string, std::vector<std::string>> adapters_;  ///< by host
   std::set<std::uint32_t> local_ranks_;                       ///< of local transports

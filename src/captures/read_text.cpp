@@ -119,7 +119,9 @@ void TextReader::look_for_node(std::string_view text) {
     below_rule_ = true;
     return;
   }
-  maybe_node_ = below_rule_ && is_node_name(text) ? std::string(trim(text)) : std::string();
+  if (!maybe_node_.empty()) maybe_node_.clear();
+  if (!below_rule_) return;
+  if (is_node_name(text)) maybe_node_ = std::string(trim(text));
   below_rule_ = false;
 }
 

@@ -7,12 +7,6 @@
 
 namespace nobounce::captures {
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (is_blank(text.front()) || text.front() == '\n')) text.remove_prefix(1);
-  while (!text.empty() && (is_blank(text.back()) || text.back() == '\n')) text.remove_suffix(1);
-  return text;
-}
-
 std::optional<std::string_view> after(std::string_view text, std::string_view part) {
   const std::size_t at = text.find(part);
   if (at == std::string_view::npos) return std::nullopt;

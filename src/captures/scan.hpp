@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,11 +13,15 @@ namespace nobounce::captures {
 [[nodiscard]] inline bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
+// Sizes first: for words known to the compiler no function is called.
 [[nodiscard]] inline bool starts(std::string_view text, std::string_view part) {
-  return text.substr(0, part.size()) == part;
+  return part.empty() ||
+         (text.size() >= part.size() && std::memcmp(text.data(), part.data(), part.size()) == 0);
 }
 [[nodiscard]] inline bool ends(std::string_view text, std::string_view part) {
-  return text.size() >= part.size() && text.substr(text.size() - part.size()) == part;
+  return part.empty() ||
+         (text.size() >= part.size() &&
+          std::memcmp(text.data() + text.size() - part.size(), part.data(), part.size()) == 0);
 }
 [[nodiscard]] inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -34,7 +39,11 @@ namespace nobounce::captures {
   return c == ' ' || c == '\t';
 }
 
-[[nodiscard]] std::string_view trim(std::string_view text);
+[[nodiscard]] inline std::string_view trim(std::string_view text) {
+  while (!text.empty() && (is_blank(text.front()) || text.front() == '\n')) text.remove_prefix(1);
+  while (!text.empty() && (is_blank(text.back()) || text.back() == '\n')) text.remove_suffix(1);
+  return text;
+}
 /// What follows the first occurrence; nothing where there is none.
 [[nodiscard]] std::optional<std::string_view> after(std::string_view text, std::string_view part);
 /// What stands before the first occurrence, or the whole text.

@@ -1,7 +1,9 @@
 // Lines of transport in use in the wording of every version of NCCL from 2.3 to 2.30.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "captures/nccl_line.hpp"
@@ -88,6 +90,41 @@ TEST(NcclWording, CutAnywhereALineClaimsNoMore) {
         EXPECT_FALSE(use->gdrdma) << body.substr(0, length);
       }
       EXPECT_EQ(use->kind, one.kind) << body.substr(0, length);
+    }
+  }
+}
+
+/// Everything that was read of a use, as one text.
+std::string told(const std::optional<NcclUse>& use) {
+  if (!use.has_value()) return "nothing";
+  const auto number = [](const std::optional<std::uint32_t>& value) {
+    return value.has_value() ? std::to_string(*value) : std::string("-");
+  };
+  std::string text = std::to_string(static_cast<int>(use->kind));
+  for (const NcclRank& rank : {use->source, use->target})
+    text += ' ' + std::to_string(rank.rank) + '[' + std::string(rank.bracket) + ']';
+  for (const std::string_view part : {use->direction, use->transport, use->plugin})
+    text += " '" + std::string(part) + '\'';
+  return text + number(use->adapter) + number(use->proxy) + (use->gdrdma ? 'g' : '.') +
+         (use->cut ? 'c' : '.');
+}
+
+/// The usual layout is read from its front and all others from their middle. A letter in front
+/// makes any line one of the others, of which nothing else may differ.
+TEST(NcclWording, FromItsFrontALineSaysTheSameAsFromItsMiddle) {
+  const std::string_view bytes = " /:[]->v0a9\t\"via";
+  for (const Wording& one : wordings()) {
+    const std::string body = one.body;
+    for (std::size_t at = 0; at <= body.size(); ++at) {
+      EXPECT_EQ(told(nccl_use(body.substr(0, at))), told(nccl_use("x" + body.substr(0, at))));
+      for (const char byte : bytes) {
+        std::string changed = body;
+        if (at < body.size()) changed[at] = byte;
+        EXPECT_EQ(told(nccl_use(changed)), told(nccl_use("x" + changed))) << changed;
+        changed = body;
+        changed.insert(at, 1, byte);
+        EXPECT_EQ(told(nccl_use(changed)), told(nccl_use("x" + changed))) << changed;
+      }
     }
   }
 }
