@@ -4,9 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "support/around_host.hpp"
+#include "support/around_verbs.hpp"
 #include "support/remote_rig.hpp"
+#include "system/verbs.hpp"
 
 namespace nobounce {
 namespace {
@@ -14,6 +23,7 @@ namespace {
 using test::machine_with;
 using test::random_bytes;
 using test::RemoteRig;
+namespace verbs = system::verbs;
 
 constexpr std::uint64_t length = 3000001;
 
@@ -98,6 +108,18 @@ struct Pair {
   RemoteRegion remote;
 };
 
+/// What the server says of a transfer is what its client does: carriage and causes, each of them.
+void expect_told(const Receipt& receipt, const ServerEvent& event) {
+  ASSERT_TRUE(event.receipt.has_value());
+  const Receipt& told = *event.receipt;
+  EXPECT_EQ(told.bytes, receipt.bytes);
+  EXPECT_EQ(told.state, receipt.state);
+  EXPECT_EQ(told.known, Known::claimed);
+  EXPECT_EQ(
+      std::vector<Cause>(told.causes.begin(), told.causes.begin() + told.cause_count),
+      std::vector<Cause>(receipt.causes.begin(), receipt.causes.begin() + receipt.cause_count));
+}
+
 class RdmaBroken : public testing::TestWithParam<Broken> {};
 
 TEST_P(RdmaBroken, StagesWithItsCauseOrIsRefusedWithIt) {
@@ -138,13 +160,138 @@ TEST_P(RdmaBroken, StagesWithItsCauseOrIsRefusedWithIt) {
   EXPECT_TRUE(says(read.receipt, GetParam().cause));
   EXPECT_EQ(pair.rig.soft().look_at(pair.own.place()), bytes);
   EXPECT_TRUE(test::claims_no_more(read.receipt, pair.rig.soft().arrived(pair.own.place())));
-  const ServerEvent told = pair.rig.event(ServerEvent::Kind::ended);
-  EXPECT_EQ(told.receipt->bytes, read.receipt.bytes);
-  EXPECT_EQ(told.receipt->known, Known::claimed);
+  expect_told(read.receipt, pair.rig.event(ServerEvent::Kind::ended));
+
+  const std::vector<std::byte> others = random_bytes(length, 6);
+  pair.rig.soft().plant(pair.own.place(), others);
+  const Outcome written = pair.rig.client().transfer(pair.own.place(), pair.remote.place());
+  ASSERT_TRUE(written.ok()) << to_string(*written.error);
+  EXPECT_EQ(written.receipt.bytes[Carriage::staged], length);
+  EXPECT_TRUE(says(written.receipt, GetParam().cause));
+  EXPECT_EQ(pair.rig.soft().look_at(pair.served.place()), others);
+  expect_told(written.receipt, pair.rig.event(ServerEvent::Kind::ended));
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, RdmaBroken, testing::ValuesIn(all_broken),
                          [](const auto& each) { return std::string(each.param.name); });
+
+// --- the same at one end alone ---
+
+/// An adapter's library that one thing is wrong with.
+class BrokenVerbs : public support::AroundVerbs {
+ public:
+  enum class Fault : std::uint8_t {
+    no_adapter,
+    no_such_pairs,  ///< of another transport
+    no_pairs_made,  ///< the call says that there are none of that kind
+    no_registration,
+    probe_lost,         ///< a probe's bytes do not arrive
+    no_pairs_for_long,  ///< the call fails, and not for what the adapter is
+  };
+  BrokenVerbs(system::Verbs& inner, Fault fault) : AroundVerbs(inner), fault_(fault) {}
+
+  int get_device_list(verbs::ibv_device*** devices, int* count) override {
+    const int code = AroundVerbs::get_device_list(devices, count);
+    if (fault_ == Fault::no_adapter) *count = 0;
+    return code;
+  }
+  int get_device_types(int* node_type, int* transport_type, verbs::ibv_device* device) override {
+    const int code = AroundVerbs::get_device_types(node_type, transport_type, device);
+    if (fault_ == Fault::no_such_pairs) *transport_type = 1;  // iWARP
+    return code;
+  }
+  int create_qp(verbs::ibv_qp** pair, verbs::ibv_pd* domain,
+                verbs::ibv_qp_init_attr* attributes) override {
+    if (fault_ == Fault::no_pairs_made) return EOPNOTSUPP;
+    if (fault_ == Fault::no_pairs_for_long) return ENOMEM;
+    return AroundVerbs::create_qp(pair, domain, attributes);
+  }
+  int reg_mr(verbs::ibv_mr** region, verbs::ibv_pd* domain, void* address, std::size_t bytes,
+             int access) override {
+    if (fault_ == Fault::no_registration) return EFAULT;
+    return AroundVerbs::reg_mr(region, domain, address, bytes, access);
+  }
+  int reg_dmabuf_mr(verbs::ibv_mr** region, verbs::ibv_pd* domain, std::uint64_t offset,
+                    std::size_t bytes, std::uint64_t iova, int descriptor, int access) override {
+    if (fault_ == Fault::no_registration) return EFAULT;
+    return AroundVerbs::reg_dmabuf_mr(region, domain, offset, bytes, iova, descriptor, access);
+  }
+  int post_send(verbs::ibv_qp* pair, verbs::ibv_send_wr* requests,
+                verbs::ibv_send_wr** refused) override {
+    if (fault_ == Fault::probe_lost && requests->sg_list[0].length == 4096)
+      requests->wr.rdma.rkey ^= 0x5a5a;
+    return AroundVerbs::post_send(pair, requests, refused);
+  }
+
+ private:
+  const Fault fault_;
+};
+
+struct OneEnd {
+  const char* name;
+  BrokenVerbs::Fault fault;
+  Cause cause;
+};
+
+class RdmaBrokenAtOneEnd : public testing::TestWithParam<std::tuple<OneEnd, bool>> {};
+
+TEST_P(RdmaBrokenAtOneEnd, BothEndsSayWhyBothWays) {
+  const auto& [broken, far] = GetParam();
+  auto soft = test::must(fabric::SoftHost::create(machine_with("workstation"), seeded()));
+  support::AroundHost around(*soft);
+  BrokenVerbs table(*test::must(soft->verbs()), broken.fault);
+  around.verbs_table = &table;
+  system::Host& whole = *soft;
+  Session serving = test::must(Session::open(far ? around : whole, test::SoftSession::quiet()));
+  Session client = test::must(Session::open(far ? whole : around, test::SoftSession::quiet()));
+  Server server = test::must(serving.listen(RemoteRig::secret_listening()));
+  const Region served = test::must(serving.allocate(0, length));
+  const Region own = test::must(client.allocate(1, length));
+  const Export offered = test::must(server.serve(served, "weights", RemoteAccess::write));
+  Peer peer = test::must(client.connect(server.address(), RemoteRig::secret()));
+  const RemoteRegion remote = test::must(peer.open("weights", RemoteAccess::write));
+  ASSERT_TRUE(serving.fill_pattern(served.place(), 3).ok());
+  for (const bool writing : {false, true}) {
+    SCOPED_TRACE(writing ? "write" : "read");
+    const Place source = writing ? own.place() : remote.place();
+    const Place target = writing ? remote.place() : own.place();
+    for (const Policy policy : {Policy::direct_preferred, Policy::direct_required}) {
+      const Outcome outcome = client.transfer(source, target, {.policy = policy});
+      const bool staged = policy == Policy::direct_preferred;
+      EXPECT_EQ(outcome.ok(), staged);
+      EXPECT_EQ(outcome.receipt.bytes[Carriage::staged], staged ? length : 0U);
+      EXPECT_EQ(outcome.receipt.bytes.total(), staged ? length : 0U);
+      EXPECT_TRUE(says(outcome.receipt, broken.cause));
+      std::optional<ServerEvent> event;
+      while ((event = server.next_event(test::patience_ns)).has_value() &&
+             event->kind != ServerEvent::Kind::ended) {
+      }
+      ASSERT_TRUE(event.has_value());
+      expect_told(outcome.receipt, *event);
+    }
+  }
+  EXPECT_EQ(test::must(serving.checksum(served.place())), test::must(client.checksum(own.place())));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, RdmaBrokenAtOneEnd,
+    testing::Combine(testing::Values(OneEnd{"NoAdapter", BrokenVerbs::Fault::no_adapter,
+                                            Cause::rdma_no_rdma_device},
+                                     OneEnd{"AnotherTransport", BrokenVerbs::Fault::no_such_pairs,
+                                            Cause::rdma_no_reliable_connection},
+                                     OneEnd{"NoPairsOfThatKind", BrokenVerbs::Fault::no_pairs_made,
+                                            Cause::rdma_no_reliable_connection},
+                                     OneEnd{"NoPairs", BrokenVerbs::Fault::no_pairs_for_long,
+                                            Cause::rdma_completion_error},
+                                     OneEnd{"NoRegistration", BrokenVerbs::Fault::no_registration,
+                                            Cause::rdma_registration_failed},
+                                     OneEnd{"ProbeLost", BrokenVerbs::Fault::probe_lost,
+                                            Cause::rdma_probe_failed}),
+                     testing::Bool()),
+    [](const auto& each) {
+      return std::string(std::get<0>(each.param).name) +
+             (std::get<1>(each.param) ? "There" : "Here");
+    });
 
 struct Whole {
   const char* name;

@@ -18,6 +18,7 @@ class AroundHost : public system::Host {
 
   system::Cuda* cuda_table = nullptr;       ///< null: the inner one
   system::Cufile* cufile_table = nullptr;   ///< null: the inner one
+  system::Verbs* verbs_table = nullptr;     ///< null: the inner one
   system::Memory* memory_part = nullptr;    ///< null: the inner one
   system::Workers* workers_part = nullptr;  ///< null: the inner one
   system::Storage* storage_part = nullptr;  ///< null: the inner one
@@ -34,7 +35,10 @@ class AroundHost : public system::Host {
     return inner_.cufile();
   }
   Result<system::Pci*> pci() override { return inner_.pci(); }
-  Result<system::Verbs*> verbs() override { return inner_.verbs(); }
+  Result<system::Verbs*> verbs() override {
+    if (verbs_table != nullptr) return verbs_table;
+    return inner_.verbs();
+  }
   Result<system::Network*> network() override { return inner_.network(); }
   system::Files& files() override { return inner_.files(); }
   system::Storage& storage() override {
