@@ -100,8 +100,8 @@ class Server {
                                      RemoteAccess access = RemoteAccess::read);
   /// Where it listens, with the port.
   [[nodiscard]] const std::string& address() const;
-  /// The next event; empty where none came for that long (0: does not wait). The oldest ones are
-  /// dropped where nobody asks.
+  /// The next event; empty where none came for that long (0: does not wait). Where nobody asks, of
+  /// thousands the oldest are dropped; a `refused` one then says how many are gone.
   [[nodiscard]] std::optional<ServerEvent> next_event(std::uint64_t timeout_ns = 0);
   [[nodiscard]] std::size_t connections() const;  ///< that stand
 

@@ -18,12 +18,7 @@ constexpr const char* far_side = "the far side";
 constexpr std::uint64_t idle_wait_ns = 250'000'000;
 constexpr std::uint64_t poll_wait_ns = 1'000'000;  // where a wait cannot sleep
 
-Error remote_error(Cause cause, std::string attempted, std::string detail) {
-  return Error{.origin = ErrorOrigin::remote,
-               .attempted = std::move(attempted),
-               .cause = cause,
-               .detail = std::move(detail)};
-}
+using wire::remote_error;
 
 std::uint32_t request_of(const wire::Message& message) {
   if (const auto* opened = std::get_if<wire::Opened>(&message)) return opened->request;

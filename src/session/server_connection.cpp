@@ -23,13 +23,6 @@ wire::LinkOptions link_options(const ServerShare& share) {
   return options;
 }
 
-Error refused(Cause cause, std::string attempted, std::string detail) {
-  return Error{.origin = ErrorOrigin::remote,
-               .attempted = std::move(attempted),
-               .cause = cause,
-               .detail = std::move(detail)};
-}
-
 DeviceRef device_of(const Place& place) {
   if (const auto* gpu = std::get_if<GpuMemory>(&place))
     return {DeviceRef::Kind::gpu, static_cast<std::uint16_t>(gpu->gpu)};
@@ -77,8 +70,8 @@ bool ServerConnection::step(bool full) {
   if (!welcomed_ && !lost_ && link_.state() == wire::LinkState::standing) {
     welcomed_ = true;
     if (full) {
-      refuse(refused(Cause::remote_too_many_connections, "accept one more connection",
-                     "there are " + std::to_string(share_.options.connections_max)));
+      refuse(wire::remote_error(Cause::remote_too_many_connections, "accept one more connection",
+                                "there are " + std::to_string(share_.options.connections_max)));
     } else {
       share_.tell(event(ServerEvent::Kind::connected));
     }
@@ -112,8 +105,8 @@ void ServerConnection::handle(wire::Link::Incoming message) {
   } else if (const auto* ended = std::get_if<wire::Report>(&message.message)) {
     report(*ended);
   } else {
-    refuse(refused(Cause::remote_handshake_invalid, "read what the peer sent",
-                   "a message that only a server sends"));
+    refuse(wire::remote_error(Cause::remote_handshake_invalid, "read what the peer sent",
+                              "a message that only a server sends"));
   }
 }
 
@@ -140,17 +133,18 @@ void ServerConnection::open(const wire::Open& wanted) {
         return entry.second.name == wanted.name && !entry.second.withdrawn;
       });
   if (found == share_.exports.end()) {
-    return refuse_request(
-        wanted.request,
-        refused(Cause::remote_name_unknown, attempted, "nothing of that name is served here"),
-        wanted.name);
+    return refuse_request(wanted.request,
+                          wire::remote_error(Cause::remote_name_unknown, attempted,
+                                             "nothing of that name is served here"),
+                          wanted.name);
   }
   const ExportEntry& entry = found->second;
   if (wanted.access == wire::Access::write && entry.access != RemoteAccess::write) {
-    return refuse_request(wanted.request,
-                          refused(Cause::remote_access_denied, attempted + " for writing",
-                                  entry.name + " is read-only"),
-                          entry.name);
+    return refuse_request(
+        wanted.request,
+        wire::remote_error(Cause::remote_access_denied, attempted + " for writing",
+                           entry.name + " is read-only"),
+        entry.name);
   }
   if (granted_.size() >= granted_max) {
     // Keys of what was withdrawn are kept only to say so; they make room for what is served.
@@ -159,10 +153,11 @@ void ServerConnection::open(const wire::Open& wanted) {
     if (withdrawn != granted_.end()) granted_.erase(withdrawn);
   }
   if (granted_.size() >= granted_max) {
-    return refuse_request(wanted.request,
-                          refused(Cause::remote_too_many_connections, attempted,
-                                  "this connection has opened " + std::to_string(granted_max)),
-                          entry.name);
+    return refuse_request(
+        wanted.request,
+        wire::remote_error(Cause::remote_too_many_connections, attempted,
+                           "this connection has opened " + std::to_string(granted_max)),
+        entry.name);
   }
   std::uint64_t key = 0;
   while (key == 0 || granted_.contains(key))
@@ -200,9 +195,10 @@ void ServerConnection::attach(const wire::Attach& lanes) {
   if (entry == nullptr) {
     return refuse_request(
         lanes.request,
-        refused(granted == granted_.end() || granted->second.closed ? Cause::remote_name_unknown
-                                                                    : Cause::remote_revoked,
-                "join adapters", "this connection has no export with that key"),
+        wire::remote_error(granted == granted_.end() || granted->second.closed
+                               ? Cause::remote_name_unknown
+                               : Cause::remote_revoked,
+                           "join adapters", "this connection has no export with that key"),
         "");
   }
   Result<wire::Attached> joined = join(lanes, granted->second);
@@ -215,12 +211,13 @@ Result<wire::Attached> ServerConnection::join(const wire::Attach& lanes, Granted
   provider::RdmaProvider* const rdma = share_.session.providers.rdma.get();
   const ExportEntry& entry = share_.exports.at(granted.number);
   if (rdma == nullptr) {
-    return refused(Cause::rdma_verbs_absent, "join adapters", "this end uses no adapters");
+    return wire::remote_error(Cause::rdma_verbs_absent, "join adapters",
+                              "this end uses no adapters");
   }
   wire::Attached answer{.request = lanes.request};
   if (lanes.lanes.empty() != lanes_open_) {
-    return refused(Cause::remote_handshake_invalid, "join adapters",
-                   lanes_open_ ? "they are joined already" : "they are not joined yet");
+    return wire::remote_error(Cause::remote_handshake_invalid, "join adapters",
+                              lanes_open_ ? "they are joined already" : "they are not joined yet");
   }
   if (!lanes_open_) {
     Result<std::vector<wire::QueuePairEndpoint>> own = rdma->open_connection(
@@ -257,8 +254,8 @@ Result<Place> ServerConnection::resolve(std::uint64_t key, std::uint64_t offset_
   const auto fail = [&](Cause cause, std::string detail, const std::string& name) -> Error {
     ServerEvent told = event(ServerEvent::Kind::refused);
     told.name = name;
-    told.error =
-        refused(cause, write ? "take a staged piece" : "give a staged piece", std::move(detail));
+    told.error = wire::remote_error(cause, write ? "take a staged piece" : "give a staged piece",
+                                    std::move(detail));
     share_.tell(told);
     return *told.error;
   };
@@ -336,16 +333,35 @@ void ServerConnection::tell_end(ServerEvent::Kind kind, const Receipt& receipt, 
 
 void ServerConnection::begin(const wire::Begin& begun) {
   if (under_way_.size() >= under_way_max) {
-    return refuse(refused(Cause::remote_handshake_invalid, "note a transfer",
-                          "it has begun " + std::to_string(under_way_max) + " and ended none"));
+    return refuse(
+        wire::remote_error(Cause::remote_handshake_invalid, "note a transfer",
+                           "it has begun " + std::to_string(under_way_max) + " and ended none"));
   }
-  under_way_[begun.transfer] = begun;
+  if (!under_way_.emplace(begun.transfer, begun).second) {
+    return refuse(wire::remote_error(
+        Cause::remote_handshake_invalid, "note a transfer",
+        "it says of transfer " + std::to_string(begun.transfer) + " twice that it begins"));
+  }
   ServerEvent told = transfer_event(ServerEvent::Kind::began, begun.key, begun.direction);
   told.requested_bytes = begun.length_bytes;
   share_.tell(std::move(told));
 }
 
+/// Nothing moves before it is announced, and what was announced is what is reported.
+bool ServerConnection::fits(const wire::Report& said) const {
+  const auto found = under_way_.find(said.transfer);
+  if (found == under_way_.end()) return said.bytes.total() == 0;
+  const wire::Begin& begun = found->second;
+  return begun.key == said.key && begun.direction == said.direction &&
+         begun.length_bytes == said.requested_bytes;
+}
+
 void ServerConnection::report(const wire::Report& said) {
+  if (!fits(said)) {
+    return refuse(wire::remote_error(
+        Cause::remote_handshake_invalid, "note how a transfer ended",
+        "it reports a transfer " + std::to_string(said.transfer) + " that it did not begin"));
+  }
   Receipt receipt;
   receipt.transfer_id = said.transfer;
   receipt.requested_bytes = said.requested_bytes;
@@ -369,16 +385,18 @@ void ServerConnection::report(const wire::Report& said) {
   const std::uint64_t not_direct =
       said.bytes[Carriage::staged] + said.bytes[Carriage::unattributed];
   if (share_.options.policy == Policy::direct_required && not_direct > 0) {
-    error = refused(Cause::policy_direct_required,
-                    "serve a transfer of " + std::to_string(said.requested_bytes) + " bytes",
-                    "this end admits direct transfers only, and the peer says that " +
-                        std::to_string(not_direct) + " bytes were not");
+    error =
+        wire::remote_error(Cause::policy_direct_required,
+                           "serve a transfer of " + std::to_string(said.requested_bytes) + " bytes",
+                           "this end admits direct transfers only, and the peer says that " +
+                               std::to_string(not_direct) + " bytes were not");
     receipt.add_cause(Cause::policy_direct_required);
   }
   if (said.state != TransferState::done && !error.has_value()) {
-    error = refused(said.causes.empty() ? Cause::none : said.causes.front(),
-                    "serve a transfer of " + std::to_string(said.requested_bytes) + " bytes",
-                    std::to_string(said.bytes.total()) + " bytes arrived, the peer says");
+    error =
+        wire::remote_error(said.causes.empty() ? Cause::none : said.causes.front(),
+                           "serve a transfer of " + std::to_string(said.requested_bytes) + " bytes",
+                           std::to_string(said.bytes.total()) + " bytes arrived, the peer says");
   }
   tell_end(ServerEvent::Kind::ended, receipt, said.key, said.direction, std::move(error));
 }
@@ -439,11 +457,12 @@ void ServerConnection::lose() {
       receipt.add_cause(Cause::remote_partial_arrival);
       (void)make_visible(begun.key);  // it is told as lost anyway
     }
-    tell_end(ServerEvent::Kind::lost, receipt, begun.key, begun.direction,
-             refused(Cause::remote_peer_lost,
-                     "serve a transfer of " + std::to_string(begun.length_bytes) + " bytes",
-                     write ? "it may have arrived in part, and nobody can say how much"
-                           : "nobody can say how much of it arrived"));
+    tell_end(
+        ServerEvent::Kind::lost, receipt, begun.key, begun.direction,
+        wire::remote_error(Cause::remote_peer_lost,
+                           "serve a transfer of " + std::to_string(begun.length_bytes) + " bytes",
+                           write ? "it may have arrived in part, and nobody can say how much"
+                                 : "nobody can say how much of it arrived"));
   }
   under_way_.clear();
   const bool refusal = !welcomed_ || link_.state() == wire::LinkState::closing;

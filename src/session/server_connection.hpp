@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nobounce/peer.hpp>
 #include "provider/relay/relay_server.hpp"
@@ -55,6 +56,10 @@ class ServerConnection {
   [[nodiscard]] bool standing() const { return welcomed_ && !lost_; }
   /// In the handshake, or refused and not gone yet.
   [[nodiscard]] bool greeting() const;
+  /// Without the port.
+  [[nodiscard]] std::string_view host() const {
+    return std::string_view(address_).substr(0, address_.rfind(':'));
+  }
   [[nodiscard]] bool copying() const { return copying_; }
   [[nodiscard]] system::Network::Watch watch() const { return link_.watch(); }
   [[nodiscard]] std::uint64_t wait_until_ns() const { return link_.wait_until_ns(); }
@@ -79,6 +84,7 @@ class ServerConnection {
   [[nodiscard]] Result<wire::Attached> join(const wire::Attach& attach, Granted& granted);
   void begin(const wire::Begin& begin);
   void report(const wire::Report& report);
+  [[nodiscard]] bool fits(const wire::Report& report) const;
   void close(const wire::Close& closed);
   void forget_closed();
   /// Its keys are of no use to adapters any more.

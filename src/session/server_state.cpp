@@ -2,9 +2,11 @@
 #include "session/server_state.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "session/crowd.hpp"
 #include "session/transfer_state.hpp"
 #include "wire/bytes.hpp"
 
@@ -102,7 +104,10 @@ void ServerState::wake() {
 void ServerState::tell(ServerEvent event) {
   {
     const std::scoped_lock lock(events_mutex_);
-    if (events_.size() >= events_max) events_.pop_front();
+    if (events_.size() >= events_max) {
+      events_.pop_front();
+      ++dropped_;
+    }
     events_.push_back(std::move(event));
   }
   session_.host.workers().notify();
@@ -113,6 +118,16 @@ std::optional<ServerEvent> ServerState::next_event(std::uint64_t timeout_ns) {
   const auto take = [&] {
     const std::scoped_lock lock(events_mutex_);
     if (events_.empty()) return false;
+    if (dropped_ > 0) {
+      event =
+          ServerEvent{.kind = ServerEvent::Kind::refused,
+                      .error = Error{.origin = ErrorOrigin::session,
+                                     .attempted = "keep what happened at the server",
+                                     .detail = std::to_string(dropped_) +
+                                               " older events are gone: nobody asked for them"}};
+      dropped_ = 0;
+      return true;
+    }
     event = std::move(events_.front());
     events_.pop_front();
     return true;
@@ -200,18 +215,17 @@ bool ServerState::withdraw_some() {
 
 /// Somebody who only knocks and says nothing must not keep others out.
 void ServerState::make_room() {
-  const auto greeting =
-      std::count_if(connections_.begin(), connections_.end(),
-                    [](const ServerConnection& connection) { return connection.greeting(); });
-  if (static_cast<std::size_t>(greeting) < greeting_max) return;
-  const auto oldest =
-      std::find_if(connections_.begin(), connections_.end(),
-                   [](const ServerConnection& connection) { return connection.greeting(); });
-  oldest->hang_up(Error{.origin = ErrorOrigin::remote,
-                        .attempted = "shake hands with a peer",
-                        .cause = Cause::remote_handshake_invalid,
-                        .detail = "it made room for a newer one, of " +
-                                  std::to_string(greeting_max) + " in their handshake"});
+  std::vector<ServerConnection*> greeting;
+  std::vector<std::string_view> hosts;
+  for (ServerConnection& connection : connections_) {
+    if (!connection.greeting()) continue;
+    greeting.push_back(&connection);
+    hosts.push_back(connection.host());
+  }
+  if (greeting.size() < greeting_max) return;
+  greeting[oldest_of_the_most(hosts)]->hang_up(wire::remote_error(
+      Cause::remote_handshake_invalid, "shake hands with a peer",
+      "it made room for a newer one, of " + std::to_string(greeting_max) + " in their handshake"));
 }
 
 bool ServerState::accept_some() {

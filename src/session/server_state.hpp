@@ -74,6 +74,7 @@ class ServerState final : public system::Worker {
 
   std::mutex events_mutex_;
   std::deque<ServerEvent> events_;
+  std::uint64_t dropped_ = 0;  ///< events that nobody asked for, since the last one was said
 };
 
 }  // namespace nobounce::session

@@ -15,10 +15,7 @@ constexpr std::uint8_t first_mark = 'n';
 constexpr std::uint8_t second_mark = 'b';
 
 Error invalid(std::string detail, Cause cause = Cause::remote_handshake_invalid) {
-  return Error{.origin = ErrorOrigin::remote,
-               .attempted = "read what the far side sent",
-               .cause = cause,
-               .detail = std::move(detail)};
+  return remote_error(cause, "read what the far side sent", std::move(detail));
 }
 
 }  // namespace

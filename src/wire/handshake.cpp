@@ -8,10 +8,7 @@ namespace nobounce::wire {
 namespace {
 
 Error failed(Cause cause, std::string detail) {
-  return Error{.origin = ErrorOrigin::remote,
-               .attempted = "shake hands with the far side",
-               .cause = cause,
-               .detail = std::move(detail)};
+  return remote_error(cause, "shake hands with the far side", std::move(detail));
 }
 
 constexpr const char* wrong_token = "the two ends have different tokens, or none that both know";

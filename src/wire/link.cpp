@@ -60,11 +60,9 @@ std::uint64_t Link::wait_until_ns() const {
 }
 
 Error Link::lost(const std::string& detail) const {
-  return Error{
-      .origin = ErrorOrigin::remote,
-      .attempted = "talk to the far side",
-      .cause = state_ == LinkState::greeting ? Cause::remote_unreachable : Cause::remote_peer_lost,
-      .detail = detail};
+  return remote_error(
+      state_ == LinkState::greeting ? Cause::remote_unreachable : Cause::remote_peer_lost,
+      "talk to the far side", detail);
 }
 
 void Link::queue(std::vector<std::byte> bytes) {
@@ -199,7 +197,11 @@ bool Link::write_some() {
 bool Link::read_some(std::uint64_t now_ns) {
   bool moved = false;
   std::size_t total = 0;
-  while (total < pump_bytes_max && inbox_.size() < inbox_length_max) {
+  // Who proved nothing yet, or is refused, gets no more of this thread's time than it needs.
+  const auto most = [this] {
+    return state_ == LinkState::standing ? pump_bytes_max : drained_at_once;
+  };
+  while (total < most() && inbox_.size() < inbox_length_max) {
     // Who is no longer listened to is read all the same: see refuse_locked. The reader has no room
     // any more.
     const bool ignored = state_ == LinkState::closing;
@@ -264,8 +266,8 @@ void Link::greet(const Frame& frame, std::uint64_t now_ns) {
   }
   queue(std::move(*answer));
   (void)write_some();
-  peer_name_ = handshake_.peer_name();
   if (!handshake_.done()) return;
+  peer_name_ = handshake_.peer_name();  // before that anybody could say it
   sealing_.emplace(handshake_.sending());
   reader_.expect_seal(handshake_.receiving());
   deadline_ns_ = 0;

@@ -60,7 +60,7 @@ class Link {
 
   [[nodiscard]] LinkState state() const;
   [[nodiscard]] std::optional<Error> error() const;  ///< why it ended; empty for a bye
-  [[nodiscard]] std::string peer_name() const;
+  [[nodiscard]] std::string peer_name() const;       ///< once it has proved to be one
   [[nodiscard]] system::Network::Watch watch() const;
   [[nodiscard]] std::uint64_t wait_until_ns() const;  ///< of a deadline; 0: none
 

@@ -294,6 +294,13 @@ std::optional<Message> decode(std::uint8_t type, std::span<const std::byte> body
   return decode_at<0>(type, body);
 }
 
+Error remote_error(Cause cause, std::string attempted, std::string detail) {
+  return Error{.origin = ErrorOrigin::remote,
+               .attempted = std::move(attempted),
+               .cause = cause,
+               .detail = std::move(detail)};
+}
+
 Error error_of(const Refusal& refusal, std::string attempted) {
   Error error{.origin = ErrorOrigin::remote,
               .attempted = std::move(attempted),

@@ -204,6 +204,8 @@ void encode(const Message& message, std::vector<std::byte>& target);
 /// `body`.
 [[nodiscard]] std::optional<Message> decode(std::uint8_t type, std::span<const std::byte> body);
 
+/// What went wrong between the two ends.
+[[nodiscard]] Error remote_error(Cause cause, std::string attempted, std::string detail);
 /// The error that a refusal is at the end that got it.
 [[nodiscard]] Error error_of(const Refusal& refusal, std::string attempted);
 [[nodiscard]] Refusal refusal_of(std::uint32_t request, const Error& error);

@@ -7,10 +7,13 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "session/crowd.hpp"
 #include "session/remotes.hpp"
 #include "support/remote_rig.hpp"
 #include "system/faulty_host.hpp"
@@ -450,6 +453,96 @@ TEST_F(Refusals, WhoAsksForTooMuchAtOnceOrTalksNonsenseIsHungUpOn) {
   expect_served();
 }
 
+TEST_F(Refusals, WhatWasNotAnnouncedOrWasTwiceIsNotNoted) {
+  const auto hung_up_on = [&](HandMadePeer& client) {
+    client.until([&] { return client.link().state() == wire::LinkState::ended; });
+    EXPECT_EQ(client.link().error()->cause, Cause::remote_handshake_invalid);
+  };
+  const auto begin_of = [](std::uint64_t key) {
+    return wire::Begin{5, key, wire::Direction::read, 0, 4096, Carriage::direct, {}};
+  };
+  const auto report_of = [](std::uint64_t key) {
+    wire::Report report{.transfer = 5,
+                        .key = key,
+                        .direction = wire::Direction::read,
+                        .state = TransferState::done,
+                        .requested_bytes = 4096};
+    report.bytes[Carriage::direct] = 4096;
+    return report;
+  };
+  {
+    HandMadePeer client(rig.host(), rig.server().address());
+    const std::uint64_t key = client.open("r");
+    for (int i = 0; i < 2; ++i) (void)client.link().send(begin_of(key));
+    hung_up_on(client);
+  }
+  {
+    HandMadePeer client(rig.host(), rig.server().address());
+    (void)client.link().send(report_of(client.open("r")));
+    hung_up_on(client);
+  }
+  for (const int wrong : {0, 1, 2}) {
+    HandMadePeer client(rig.host(), rig.server().address());
+    const std::uint64_t key = client.open("r");
+    (void)client.link().send(begin_of(key));
+    wire::Report report = report_of(key);
+    if (wrong == 0) report.key = key + 1;
+    if (wrong == 1) report.direction = wire::Direction::write;
+    if (wrong == 2) report.requested_bytes = report.bytes[Carriage::direct] = 8192;
+    (void)client.link().send(report);
+    hung_up_on(client);
+  }
+  {
+    HandMadePeer client(rig.host(), rig.server().address());
+    const std::uint64_t key = client.open("r");
+    for (int i = 0; i < 2; ++i) {  // one after the other may have one number
+      (void)client.link().send(begin_of(key));
+      (void)client.link().send(report_of(key));
+    }
+    EXPECT_EQ(client.refusal_of(wire::StageRead{1, key, 0, 16}), Cause::none);
+  }
+  expect_served();
+}
+
+TEST_F(Refusals, WhoIsNotKnownYetHasNoName) {
+  { HandMadePeer stranger(rig.host(), rig.server().address(), "another token of enough length"); }
+  const ServerEvent refused = rig.event(ServerEvent::Kind::refused);
+  EXPECT_EQ(refused.error->cause, Cause::remote_authentication_failed);
+  EXPECT_EQ(refused.peer, "");
+  expect_served();
+}
+
+TEST_F(Refusals, EventsThatNobodyAskedForAreCounted) {
+  HandMadePeer client(rig.host(), rig.server().address());
+  const std::uint64_t asked = 9000;
+  for (std::uint64_t i = 0; i < asked; ++i) {
+    const auto answer = client.ask(wire::Open{1, "nothing", wire::Access::read});
+    ASSERT_TRUE(answer.has_value());
+  }
+  std::uint64_t told = 0;
+  std::uint64_t gone = 0;
+  while (told + gone < asked + 1) {  // beside that it connected
+    const std::optional<ServerEvent> event = rig.server().next_event(test::patience_ns);
+    ASSERT_TRUE(event.has_value()) << told << " " << gone;
+    const std::string detail = event->error.has_value() ? event->error->detail : "";
+    if (detail.find("older events are gone") != std::string::npos) {
+      gone += std::stoull(detail);
+    } else {
+      ++told;
+    }
+  }
+  EXPECT_GT(gone, 0U);
+  EXPECT_EQ(told + gone, asked + 1);
+}
+
+TEST(Crowds, TheHostThatMostCameFromMakesRoomWithItsOldest) {
+  using session::oldest_of_the_most;
+  const std::vector<std::string_view> flood{"10.0.0.9", "10.0.0.1", "10.0.0.2", "10.0.0.1"};
+  EXPECT_EQ(oldest_of_the_most(flood), 1U);
+  const std::vector<std::string_view> all_alike{"10.0.0.9", "10.0.0.1"};
+  EXPECT_EQ(oldest_of_the_most(all_alike), 0U);
+}
+
 TEST_F(Refusals, NoMoreThanAllowedMayStand) {
   ListenOptions listening = RemoteRig::secret_listening();
   listening.connections_max = 2;
@@ -592,6 +685,9 @@ TEST(RemoteDirect, WhatIsStagedInTheEndSaysWhy) {
     if (outcome.receipt.bytes[Carriage::staged] > 0) {
       EXPECT_GT(outcome.receipt.cause_count, 0);
     }
+    const ServerEvent told = rig.event(ServerEvent::Kind::ended);
+    EXPECT_EQ(told.receipt->bytes, outcome.receipt.bytes);
+    EXPECT_EQ(told.receipt->causes, outcome.receipt.causes);
     if (test::has_cause(outcome.receipt, Cause::rdma_completion_error)) ++substituted;
     if (faulty->failed_call().empty()) break;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/remote_segment.hpp"
 #include "provider/rdma/statuses.hpp"
 
 namespace nobounce::provider::rdma {
@@ -18,19 +19,6 @@ namespace {
 constexpr const char* attempted_move = "move by RDMA";
 constexpr std::size_t reaped_at_once = 32;
 
-const RemoteMemory* remote_of(const Segment& segment) {
-  if (const auto* target = std::get_if<RemoteMemory>(&segment.target)) return target;
-  return std::get_if<RemoteMemory>(&segment.source);
-}
-
-const Place& local_of(const Segment& segment) {
-  return std::holds_alternative<RemoteMemory>(segment.target) ? segment.source : segment.target;
-}
-
-bool is_local(const Place& place) {
-  return std::holds_alternative<GpuMemory>(place) || std::holds_alternative<HostMemory>(place);
-}
-
 Error refused(Cause cause, std::string detail, ErrorOrigin origin = ErrorOrigin::input) {
   return Error{
       .origin = origin, .attempted = attempted_move, .cause = cause, .detail = std::move(detail)};
@@ -41,9 +29,9 @@ Error refused(Cause cause, std::string detail, ErrorOrigin origin = ErrorOrigin:
 std::optional<Error> Mover::why_not(const core::Operation& operation, const Connection* connection,
                                     const Connection::Local* own) const {
   const Segment& segment = operation.segment;
-  const RemoteMemory* remote = remote_of(segment);
-  const Place& local = local_of(segment);
-  if (remote == nullptr || !is_local(local)) {
+  const RemoteMemory* remote = core::peer_memory_of(segment);
+  const Place& local = core::own_end_of(segment);
+  if (remote == nullptr) {
     return refused(Cause::none, "this mover serves memory here and memory of a peer");
   }
   if (connection == nullptr || connection->state != Connection::State::established) {
@@ -93,7 +81,7 @@ void Mover::add(const core::Operation& operation, const std::shared_ptr<Connecti
     refuse(operation.id, std::move(*error));
     return;
   }
-  const RemoteMemory& remote = *remote_of(operation.segment);
+  const RemoteMemory& remote = *core::peer_memory_of(operation.segment);
   Job job;
   job.operation = operation;
   job.connection = connection;
@@ -202,7 +190,8 @@ bool Mover::reap(Connection& connection, std::uint64_t now_ns) {
 
 int Mover::post_one(Connection& connection, Job& job, std::size_t lane, std::uint64_t length) {
   const Connection::Local* memory =
-      job.own != nullptr ? job.own.get() : connection.local_of(local_of(job.operation.segment));
+      job.own != nullptr ? job.own.get()
+                         : connection.local_of(core::own_end_of(job.operation.segment));
   const auto import = connection.imports.find(job.import);
   if (memory == nullptr || !memory->registered.usable() || import == connection.imports.end()) {
     return EFAULT;
@@ -210,7 +199,7 @@ int Mover::post_one(Connection& connection, Job& job, std::size_t lane, std::uin
   const std::shared_ptr<Registration>& registration = memory->registered.by_lane[lane];
   const wire::RemoteKey& key = import->second.keys[lane];
   const std::uint64_t inside =
-      address_of(local_of(job.operation.segment)) - address_of(memory->region.place);
+      address_of(core::own_end_of(job.operation.segment)) - address_of(memory->region.place);
   verbs::ibv_sge piece{};
   piece.addr = registration->address() + inside + job.next_bytes;
   piece.length = static_cast<std::uint32_t>(length);
@@ -264,7 +253,7 @@ bool Mover::settle() {
       continue;
     }
     if (!job.writes && job.arrived_bytes > 0 && options_.landed) {
-      const Status seen = options_.landed(local_of(job.operation.segment));
+      const Status seen = options_.landed(core::own_end_of(job.operation.segment));
       if (!seen.ok()) {
         // What nobody vouches for is not counted.
         job.arrived_bytes = 0;

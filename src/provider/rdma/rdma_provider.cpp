@@ -12,6 +12,7 @@
 
 #include "core/adapter_distance.hpp"
 #include "core/device_refs.hpp"
+#include "core/remote_segment.hpp"
 #include "provider/rdma/adapters.hpp"
 #include "provider/rdma/connection.hpp"
 #include "provider/rdma/enrolment.hpp"
@@ -363,12 +364,11 @@ void OneSidedProvider::forget_tries(Connection& connection) {
 
 std::shared_ptr<const Connection::Local> OneSidedProvider::enroll_for(
     const core::Operation& operation) {
-  const auto* target = std::get_if<RemoteMemory>(&operation.segment.target);
-  const auto* source = std::get_if<RemoteMemory>(&operation.segment.source);
-  if ((target == nullptr) == (source == nullptr)) return nullptr;
-  const Place& local = target != nullptr ? operation.segment.source : operation.segment.target;
+  const RemoteMemory* remote = core::peer_memory_of(operation.segment);
+  if (remote == nullptr) return nullptr;
+  const Place& local = core::own_end_of(operation.segment);
   core::RegionView view{local, AllocationKind::unknown};
-  const ConnectionPointer connection = find((target != nullptr ? target : source)->peer);
+  const ConnectionPointer connection = find(remote->peer);
   if (connection == nullptr) return nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -397,12 +397,10 @@ void OneSidedProvider::detach(const core::RegionView& region) {
 
 Assessment OneSidedProvider::assess(const Segment& segment) {
   Assessment assessment;
-  const auto* target = std::get_if<RemoteMemory>(&segment.target);
-  const auto* source = std::get_if<RemoteMemory>(&segment.source);
-  const RemoteMemory* remote = target != nullptr ? target : source;
-  if (remote == nullptr || (target != nullptr && source != nullptr)) return assessment;
+  const RemoteMemory* remote = core::peer_memory_of(segment);
+  if (remote == nullptr) return assessment;
   if (segment.expected != Carriage::direct) return assessment;  // others stage
-  const Place& local = target != nullptr ? segment.source : segment.target;
+  const Place& local = core::own_end_of(segment);
   const std::lock_guard lock(mutex_);
   const auto found = connections_.find(remote->peer);
   if (found == connections_.end()) return assessment;
@@ -440,8 +438,7 @@ Assessment OneSidedProvider::assess(const Segment& segment) {
 }
 
 Link OneSidedProvider::link_of(const Connection& connection, const Segment& segment) const {
-  const Place& local =
-      std::holds_alternative<RemoteMemory>(segment.target) ? segment.source : segment.target;
+  const Place& local = core::own_end_of(segment);
   const auto* gpu = std::get_if<GpuMemory>(&local);
   const std::optional<std::uint32_t> nic =
       connection.lanes.empty() ? std::nullopt : connection.lanes[0].pair->adapter().nic;
@@ -464,9 +461,7 @@ void OneSidedProvider::submit(std::span<const core::Operation> operations) {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < operations.size(); ++i) {
       const core::Operation& operation = operations[i];
-      const auto* target = std::get_if<RemoteMemory>(&operation.segment.target);
-      const auto* source = std::get_if<RemoteMemory>(&operation.segment.source);
-      const RemoteMemory* remote = target != nullptr ? target : source;
+      const RemoteMemory* remote = core::peer_memory_of(operation.segment);
       const auto found = remote == nullptr ? connections_.end() : connections_.find(remote->peer);
       const ConnectionPointer connection = found == connections_.end() ? nullptr : found->second;
       if (!watched.ok()) {

@@ -10,26 +10,13 @@
 #include <variant>
 #include <vector>
 
+#include "core/remote_segment.hpp"
 #include "provider/relay/piece_mover.hpp"
 
 namespace nobounce::provider {
 namespace {
 
 constexpr std::uint64_t look_again_ns = 50'000;
-
-bool is_local(const Place& place) {
-  return std::holds_alternative<GpuMemory>(place) || std::holds_alternative<HostMemory>(place);
-}
-
-const RemoteMemory* remote_of(const Segment& segment) {
-  if (const auto* source = std::get_if<RemoteMemory>(&segment.source);
-      source != nullptr && is_local(segment.target))
-    return source;
-  if (const auto* target = std::get_if<RemoteMemory>(&segment.target);
-      target != nullptr && is_local(segment.source))
-    return target;
-  return nullptr;
-}
 
 Error ended_early(Cause why) {
   return Error{.origin = ErrorOrigin::session,
@@ -113,7 +100,7 @@ class LiveRelay final : public RelayProvider {
 
 Assessment LiveRelay::assess(const Segment& segment) {
   Assessment assessment;
-  const RemoteMemory* remote = remote_of(segment);
+  const RemoteMemory* remote = core::peer_memory_of(segment);
   if (remote == nullptr) return assessment;
   const std::lock_guard lock(mutex_);
   const auto peer = peers_.find(remote->peer);
@@ -137,7 +124,7 @@ void LiveRelay::submit(std::span<const core::Operation> operations) {
   {
     const std::lock_guard lock(mutex_);
     for (const core::Operation& operation : operations) {
-      const RemoteMemory* remote = remote_of(operation.segment);
+      const RemoteMemory* remote = core::peer_memory_of(operation.segment);
       const auto peer = remote == nullptr ? peers_.end() : peers_.find(remote->peer);
       if (peer == peers_.end() || peer->second->lost.has_value()) {
         refuse(operation.id,

@@ -24,10 +24,8 @@ RelayServer::RelayServer(system::Host& host, system::CudaContexts* contexts, wir
 
 Status RelayServer::take(wire::Link::Incoming request) {
   if (waiting_.size() >= waiting_max) {
-    return Error{.origin = ErrorOrigin::remote,
-                 .attempted = "serve staged pieces",
-                 .cause = Cause::remote_handshake_invalid,
-                 .detail = "it asked for more than " + std::to_string(waiting_max) + " at once"};
+    return wire::remote_error(Cause::remote_handshake_invalid, "serve staged pieces",
+                              "it asked for more than " + std::to_string(waiting_max) + " at once");
   }
   waiting_.push_back(std::move(request));
   return {};
