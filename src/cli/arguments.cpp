@@ -11,8 +11,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/argument_checks.hpp"
 #include "cli/command_texts.hpp"
 #include "cli/quantity_argument.hpp"
+#include "core/json.hpp"
 
 namespace nobounce::cli {
 
@@ -428,12 +430,6 @@ std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& comm
   }
   copy.policy = *policy;
   copy.verify = !raw.no_verify;
-  for (const char* option : {"--length", "--pinned-bytes", "--slot-bytes", "--deadline"}) {
-    const CLI::Option* given = command.get_option(option);
-    if (given->count() > 0 && given->results().front().empty()) {
-      return usage_problem(option, "its value is empty", "nobounce copy --help");
-    }
-  }
   if (auto problem = read_size("--length", raw.length, copy.length_bytes)) return problem;
   if (auto problem = read_size("--pinned-bytes", raw.pinned, copy.pinned_bytes)) return problem;
   if (auto problem = read_size("--slot-bytes", raw.slot, copy.slot_bytes)) return problem;
@@ -456,14 +452,7 @@ std::optional<Problem> read_copy_texts(const RawTexts& raw, const CLI::App& comm
   return std::nullopt;
 }
 
-std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& command,
-                                        ProveArguments& prove) {
-  for (const char* option :
-       {"--path", "--volumes", "--save", "--against", "--peer", "--token-file"}) {
-    const CLI::Option* given = command.get_option(option);
-    if (given->count() > 0 && given->results().front().empty())
-      return usage_problem(option, "its value is empty", "nobounce prove --help");
-  }
+std::optional<Problem> read_prove_texts(const RawTexts& raw, ProveArguments& prove) {
   if (raw.volumes.empty()) return std::nullopt;
   std::set<std::uint64_t> volumes;
   for (std::size_t at = 0; at <= raw.volumes.size();) {
@@ -471,12 +460,16 @@ std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& com
     const Result<std::uint64_t> size =
         parse_size(std::string_view(raw.volumes).substr(at, end - at));
     if (!size.ok()) return usage("--volumes", size.error(), "prove");
-    if (*size > 0) volumes.insert(*size);
+    if (*size == 0) {
+      return usage_problem("--volumes: read \"" + raw.volumes + "\"",
+                           "a volume of 0 bytes shows nothing", "--volumes 8MiB,16MiB,32MiB");
+    }
+    volumes.insert(*size);
     at = end + 1;
   }
   if (volumes.size() < 3) {
-    return usage_problem("--volumes", "a slope needs three sizes that differ",
-                         "--volumes 8MiB,16MiB,32MiB");
+    return usage_problem("--volumes: read \"" + raw.volumes + "\"",
+                         "a slope needs three sizes that differ", "--volumes 8MiB,16MiB,32MiB");
   }
   prove.volumes_bytes.assign(volumes.begin(), volumes.end());
   return std::nullopt;
@@ -484,11 +477,6 @@ std::optional<Problem> read_prove_texts(const RawTexts& raw, const CLI::App& com
 
 std::optional<Problem> read_serve_texts(const RawTexts& raw, const CLI::App& command,
                                         ServeArguments& serve) {
-  for (const char* option : {"--place", "--name", "--listen", "--length", "--token-file"}) {
-    const CLI::Option* given = command.get_option(option);
-    if (given->count() > 0 && given->results().front().empty())
-      return usage_problem(option, "its value is empty", "nobounce serve --help");
-  }
   const std::optional<Policy> policy = policy_from_string(raw.serve_policy);
   if (!policy.has_value() || *policy == Policy::staged_only) {
     return usage_problem("--policy", "a server has no policy \"" + raw.serve_policy + "\"",
@@ -525,16 +513,6 @@ std::optional<Problem> read_stat_texts(const CLI::App& command, StatArguments& s
   return std::nullopt;
 }
 
-std::optional<Problem> check_explain(const ExplainArguments& explain) {
-  if (explain.list && !explain.inputs.empty())
-    return usage_problem("explain", "--list takes no file", "nobounce explain --list");
-  if (!explain.list && explain.inputs.empty())
-    return usage_problem("explain", "no text was named", "nobounce explain FILE..., -, or --list");
-  if (std::count(explain.inputs.begin(), explain.inputs.end(), "-") > 1)
-    return usage_problem("explain", "standard input can be read once", "nobounce explain -");
-  return std::nullopt;
-}
-
 /// A library's message may bring line ends of its own; errors are one line.
 std::string on_one_line(std::string text) {
   std::replace_if(
@@ -549,6 +527,74 @@ std::vector<const char*> asked_for_help(int count, const char* const* values) {
   words.erase(words.begin() + 1);
   words.push_back("--help");
   return words;
+}
+
+/// Options and arguments as they were given, and the first whose value is empty.
+struct GivenOptions {
+  std::vector<std::string> names;
+  std::string empty;
+};
+
+void gather_given(const CLI::App& app, GivenOptions& given) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    std::string name = describe(*option).name;
+    const std::vector<std::string>& values = option->results();
+    const bool empty = std::find(values.begin(), values.end(), "") != values.end();
+    if (empty && given.empty.empty()) given.empty = name;
+    given.names.push_back(std::move(name));
+  }
+}
+
+/// The first word that is no option; behind a mistake in front of it that may be an option's value.
+std::string first_word(const std::vector<const char*>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (!word.empty() && word.front() != '-') return std::string(word);
+  }
+  return {};
+}
+
+Problem unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const CommandDescription& each : describe(app).commands) {
+    names.push_back(each.name);
+    list += (list.empty() ? "" : ", ") + each.name;
+  }
+  return usage_problem("read the command line", "there is no command \"" + word + "\"",
+                       "did you mean nobounce " + core::nearest(word, names) +
+                           "? The commands are " + list + "; nobounce --help tells more");
+}
+
+/// Words that nothing takes: an option that was mistyped, a command that does not exist.
+Problem unexpected_words(const CLI::App& app, const std::vector<const char*>& words,
+                         const std::vector<std::string>& extra, const std::string& help) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const auto option = std::find_if(extra.begin(), extra.end(), [](const std::string& word) {
+    return word.size() > 1 && word.front() == '-';
+  });
+  if (option == extra.end() && chosen.empty() && !extra.empty())
+    return unknown_command(app, first_word(words));
+  const std::string where = chosen.empty() ? "nobounce" : "nobounce " + chosen.front()->get_name();
+  if (option == extra.end()) {
+    return usage_problem(
+        "read the command line",
+        where + " takes no further argument" + (extra.empty() ? "" : ": \"" + extra.front() + "\""),
+        help);
+  }
+  std::vector<std::string> names;
+  const auto gather = [&names](const CLI::App& from) {
+    for (const CLI::Option* each : from.get_options()) {
+      for (const std::string& name : each->get_lnames()) names.push_back("--" + name);
+    }
+  };
+  gather(app);
+  if (!chosen.empty()) gather(*chosen.front());
+  const std::string given = option->substr(0, option->find('='));
+  return usage_problem(
+      "read the command line", where + " has no option " + given,
+      "did you mean " + core::nearest(given, names) + "? " + help + " lists them all");
 }
 
 std::string help_command(const CLI::App& app) {
@@ -568,11 +614,24 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
     const CommandLine line = describe(parser.app);
     const std::vector<CLI::App*> chosen = parser.app.get_subcommands();
     const CommandDescription* command = line.find(chosen.empty() ? "" : chosen.front()->get_name());
+    if (const std::string word = first_word(words);
+        chosen.empty() && words.size() > 1 && word == words[1]) {
+      return unknown_command(parser.app, word);
+    }
     return HelpText{help_text(line, command == nullptr ? line.program : *command)};
+  } catch (const CLI::ExtrasError&) {
+    return unexpected_words(parser.app, words, parser.app.remaining(true),
+                            help_command(parser.app));
   } catch (const CLI::ParseError& error) {
     return usage_problem("read the command line", on_one_line(error.what()),
                          help_command(parser.app));
   }
+  GivenOptions given;
+  gather_given(parser.app, given);
+  const std::vector<CLI::App*> commands = parser.app.get_subcommands();
+  if (!commands.empty()) gather_given(*commands.front(), given);
+  if (!given.empty.empty())
+    return usage_problem(given.empty, "its value is empty", help_command(parser.app));
   constexpr std::uint64_t seed_max = std::numeric_limits<std::uint64_t>::max();
   if (auto problem = read_number(*parser.app.get_option("--seed"), "--seed", seed_max,
                                  arguments.machine.seed)) {
@@ -594,8 +653,7 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
       return std::move(*problem);
     arguments.command = std::move(parser.copy);
   } else if (parser.prove_command->parsed()) {
-    if (auto problem = read_prove_texts(raw, *parser.prove_command, parser.prove))
-      return std::move(*problem);
+    if (auto problem = read_prove_texts(raw, parser.prove)) return std::move(*problem);
     arguments.command = std::move(parser.prove);
   } else if (parser.serve_command->parsed()) {
     if (auto problem = read_serve_texts(raw, *parser.serve_command, parser.serve))
@@ -606,13 +664,15 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
       return std::move(*problem);
     arguments.command = parser.stat;
   } else if (parser.explain_command->parsed()) {
-    if (auto problem = check_explain(parser.explain)) return std::move(*problem);
     arguments.command = std::move(parser.explain);
   } else if (parser.generate_command->parsed()) {
     return generated(describe(parser.app), parser.generate);
   } else {
     return usage_problem("read the command line", "no command was given", "nobounce --help");
   }
+  const std::string command = commands.empty() ? std::string() : commands.front()->get_name();
+  if (raw.version) return std::move(arguments);
+  if (auto problem = check_arguments(command, given.names, arguments)) return std::move(*problem);
   return std::move(arguments);
 }
 

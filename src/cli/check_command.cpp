@@ -1,6 +1,5 @@
 // `nobounce check`: the preconditions of the direct path, member by member and pair by pair. Moves
 // nothing.
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,27 +10,7 @@
 
 namespace nobounce::cli {
 
-namespace {
-
-std::optional<Problem> find_contradiction(const CheckArguments& arguments) {
-  if (!arguments.pairs.empty() && !(arguments.paths.empty() && arguments.gpus.empty())) {
-    return usage_problem("read --pair", "it says what --path and --gpu say",
-                         "--pair alone, or --path and --gpu");
-  }
-  for (const std::string& member : arguments.members) {
-    const bool known =
-        member == "p2p" || member == "rdma" || member == "storage" || member == "async";
-    if (known) continue;
-    return usage_problem("read --member " + member, "there is no such member",
-                         "--member p2p, rdma, storage or async");
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 int run_check(CommandContext& context, const CheckArguments& arguments) {
-  if (auto problem = find_contradiction(arguments)) return context.console.problem(*problem);
   system::Host& host = *context.machine.host;
   Result<Survey> surveyed = survey(host);
   if (!surveyed.ok()) return context.console.problem({std::move(surveyed).error()});

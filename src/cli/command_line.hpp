@@ -56,6 +56,10 @@ struct CommandLine {
   }
 };
 
+/// Those options of every command that mean anything to this one.
+[[nodiscard]] std::vector<OptionDescription> common_options(const CommandLine& line,
+                                                            const CommandDescription& command);
+
 /// What `--help` prints.
 [[nodiscard]] std::string help_text(const CommandLine& line, const CommandDescription& command);
 

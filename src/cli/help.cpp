@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/argument_checks.hpp"
 #include "cli/command_line.hpp"
 
 namespace nobounce::cli {
@@ -70,6 +71,17 @@ void append_help_option(std::string& out, const OptionDescription& option) {
 
 }  // namespace
 
+std::vector<OptionDescription> common_options(const CommandLine& line,
+                                              const CommandDescription& command) {
+  std::vector<OptionDescription> options = line.common;
+  options.erase(std::remove_if(options.begin(), options.end(),
+                               [&command](const OptionDescription& option) {
+                                 return !takes_common_option(command.name, option.name);
+                               }),
+                options.end());
+  return options;
+}
+
 std::string help_text(const CommandLine& line, const CommandDescription& command) {
   std::string out = fmt::format("Usage: nobounce {}\n\n", command.synopsis);
   append_wrapped(out, command.words() + ": " + command.summary + '.', 0, 0);
@@ -91,7 +103,8 @@ std::string help_text(const CommandLine& line, const CommandDescription& command
     for (const OptionDescription& option : command.options) append_help_option(out, option);
   }
   out += "\nOptions of every command:\n";
-  for (const OptionDescription& option : line.common) append_help_option(out, option);
+  for (const OptionDescription& option : common_options(line, command))
+    append_help_option(out, option);
   out += "\nExamples:\n";
   for (const ExampleDescription& example : command.examples) {
     out += "  " + example.command + "\n      ";

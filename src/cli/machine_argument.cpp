@@ -83,6 +83,10 @@ Attempt<OpenMachine> open_recording(const MachineSelection& selection, system::H
     return usage_problem("read --set " + selection.settings.front(), "a recording says what was",
                          "--machine soft:" + path + " is its twin");
   }
+  if (selection.deterministic) {
+    return usage_problem("read --deterministic", "nothing runs on a recording",
+                         "--machine soft:" + path + " is its twin");
+  }
   Attempt<core::Json> document = document_from_file(path, live);
   if (auto* problem = std::get_if<Problem>(&document)) return std::move(*problem);
   Attempt<std::unique_ptr<system::Host>> host =

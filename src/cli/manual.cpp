@@ -104,7 +104,7 @@ std::string manual_page(const CommandLine& line, const CommandDescription& comma
     for (const OptionDescription& option : command.options) append_option(out, option);
   }
   out += ".SH OPTIONS OF EVERY COMMAND\n";
-  for (const OptionDescription& option : line.common) append_option(out, option);
+  for (const OptionDescription& option : common_options(line, command)) append_option(out, option);
   out += ".SH EXIT STATUS\n";
   for (const ExitDescription& exit : command.exits)
     out += ".TP\n" + bold(exit.code) + '\n' + plain(exit.text) + ".\n";

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <nobounce/machine.hpp>
-#include <nobounce/result.hpp>
+#include "cli/exit_code.hpp"
 
 namespace nobounce::cli {
 
-/// Two GPUs, or a drive and a GPU in either order; where asked for also a GPU and an adapter.
+/// Two GPUs, or a GPU and a drive or an adapter in either order.
 struct PairArgument {
   DeviceRef source;
   DeviceRef target;
@@ -33,10 +34,12 @@ struct PairArgument {
   [[nodiscard]] DeviceRef gpu() const { return writing() ? source : target; }
 };
 
-enum class PairKinds : std::uint8_t { movable, adapters_too };
+enum class RawDrives : std::uint8_t { refused, may_be_first };
 
-/// Origin input; the error names what exists.
-[[nodiscard]] Result<PairArgument> parse_pair(const Machine& machine, std::string_view text,
-                                              PairKinds kinds = PairKinds::movable);
+/// What is wrong with a pair on any machine.
+[[nodiscard]] std::optional<Problem> pair_form_problem(std::string_view text, RawDrives raw);
+
+/// Two devices that are there; the error names those that are. Of pairs of a sound form.
+[[nodiscard]] Attempt<PairArgument> parse_pair(const Machine& machine, std::string_view text);
 
 }  // namespace nobounce::cli

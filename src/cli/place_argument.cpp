@@ -81,6 +81,13 @@ Result<PlaceArgument> parse_place(std::string_view text) {
   return PlaceArgument{PlaceArgument::Kind::file, std::string(text), "", ""};
 }
 
+std::optional<Problem> gpu_form_problem(const char* option, std::string_view name) {
+  if (may_name_gpu(name)) return std::nullopt;
+  return usage_problem(std::string(option) + ": read \"" + std::string(name) + "\"",
+                       "that is neither a number nor a UUID nor a bus address",
+                       "gpu:0, gpu:UUID or gpu:BDF; nobounce topo shows them");
+}
+
 Attempt<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name) {
   const std::string attempted = "find " + std::string(name);
   const Result<DeviceRef> device = device_from_name(machine, name);

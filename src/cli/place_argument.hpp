@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ struct PlaceArgument {
 /// `file:PATH`, `gpu:...`, `host`, `nvme:BDF`, `rdma://HOST:PORT/NAME`; anything else is a path.
 /// Origin input for `-` and for kinds of places that are not supported yet.
 [[nodiscard]] Result<PlaceArgument> parse_place(std::string_view text);
+
+/// What is wrong with the name of a GPU, `0` or `gpu:0`, on any machine.
+[[nodiscard]] std::optional<Problem> gpu_form_problem(const char* option, std::string_view name);
 
 /// The index of a GPU place on this machine. Without any GPU: cause machine.no_gpu. The error names
 /// what exists. What can be no name of a GPU on any machine is a usage error.

@@ -100,10 +100,6 @@ constexpr std::string_view raw_prefix = "nvme:";
 std::optional<Problem> add_raw_drive(Session& session, const ProveArguments& arguments,
                                      const std::string& text, Rows& rows) {
   const std::size_t comma = text.find(',');
-  if (text.rfind(raw_prefix, 0) != 0 || comma == std::string::npos) {
-    return usage_problem("prove the pair " + text, "a raw drive is only read: it comes first",
-                         "--pair nvme:0000:01:00.0,gpu:0");
-  }
   Result<PlaceArgument> place = parse_place(text.substr(0, comma));
   if (!place.ok()) return Problem{std::move(place).error(), exit_usage};
   Attempt<std::uint32_t> gpu = resolve_gpu(session.machine(), text.substr(comma + 1));
@@ -135,17 +131,18 @@ Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Se
   if (arguments.pairs.empty()) return subjects;
   std::vector<proof::Subject> chosen;
   for (const std::string& text : arguments.pairs) {
-    Result<PairArgument> pair = parse_pair(session.machine(), text, PairKinds::adapters_too);
-    if (!pair.ok()) return Problem{std::move(pair).error()};
-    if (pair->with_adapter()) {
-      chosen.push_back(proof::adapter_subject(session.machine(), pair->beside_adapter().index,
-                                              pair->adapter().index,
-                                              pair->target.kind == DeviceRef::Kind::nic));
+    Attempt<PairArgument> parsed = parse_pair(session.machine(), text);
+    if (auto* problem = std::get_if<Problem>(&parsed)) return std::move(*problem);
+    const PairArgument& pair = std::get<PairArgument>(parsed);
+    if (pair.with_adapter()) {
+      chosen.push_back(proof::adapter_subject(session.machine(), pair.beside_adapter().index,
+                                              pair.adapter().index,
+                                              pair.target.kind == DeviceRef::Kind::nic));
       continue;
     }
     const std::size_t before = chosen.size();
     for (const proof::Subject& subject : subjects) {
-      if (is_pair(session.machine(), subject, *pair)) chosen.push_back(subject);
+      if (is_pair(session.machine(), subject, pair)) chosen.push_back(subject);
     }
     if (chosen.size() > before) continue;
     return Problem{Error{
@@ -153,7 +150,7 @@ Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Se
         .attempted = "prove the pair " + text,
         .detail = "the scratch directory " + directory + " does not lie on that drive",
         .remedy =
-            "--path DIR, with a directory on " + device_name(session.machine(), pair->drive())}};
+            "--path DIR, with a directory on " + device_name(session.machine(), pair.drive())}};
   }
   return chosen;
 }
@@ -177,10 +174,6 @@ Attempt<Rows> chosen_rows(CommandContext& context, Session& session,
     for (proof::Subject& subject : std::get<std::vector<proof::Subject>>(chosen))
       rows.subjects.push_back(std::move(subject));
     return rows;
-  }
-  if (!arguments.pairs.empty() || !arguments.path.empty()) {
-    return usage_problem("prove --peer", "its rows are those of the peer",
-                         "leave out --pair and --path");
   }
   Attempt<std::string> token = token_of(arguments.peer, context.live);
   if (auto* problem = std::get_if<Problem>(&token)) return std::move(*problem);

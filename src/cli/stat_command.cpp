@@ -10,10 +10,6 @@
 namespace nobounce::cli {
 
 int run_stat(CommandContext& context, const StatArguments& arguments) {
-  if (arguments.prometheus && context.console.json()) {
-    return context.console.problem(
-        usage_problem("print --prometheus with --json", "these are two formats", "one of the two"));
-  }
   Result<std::vector<LedgerSnapshot>> ledgers =
       read_ledgers(*context.machine.host, arguments.process_id);
   if (!ledgers.ok()) return context.console.problem({std::move(ledgers).error()});

@@ -63,7 +63,6 @@ Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::
                                                 const std::vector<std::string>& paths) {
   std::vector<Subject> subjects;
   for (const std::string& path : paths) {
-    if (path.empty()) return usage_problem("read --path", "it is empty", "nobounce check --help");
     Result<std::string> absolute = absolute_path(host.storage(), path);
     if (!absolute.ok()) return Problem{std::move(absolute).error()};
     const Result<system::FileStatus> status = host.storage().status_of(*absolute);
@@ -89,7 +88,10 @@ Attempt<std::vector<std::uint32_t>> gpus_of(const Machine& machine,
   for (const std::string& name : names) {
     const bool prefixed = name.compare(0, 4, "gpu:") == 0;
     Attempt<std::uint32_t> gpu = resolve_gpu(machine, prefixed ? name : "gpu:" + name);
-    if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
+    if (auto* problem = std::get_if<Problem>(&gpu)) {
+      problem->error.attempted = "--gpu: " + problem->error.attempted;
+      return std::move(*problem);
+    }
     gpus.push_back(std::get<std::uint32_t>(gpu));
   }
   if (names.empty()) {
@@ -197,29 +199,30 @@ Attempt<std::vector<report::CheckRow>> rows_of_pairs(system::Host& host, const S
   const Machine& machine = surveyed.machine;
   std::vector<report::CheckRow> rows;
   for (const std::string& text : pairs) {
-    Result<PairArgument> pair = parse_pair(machine, text, PairKinds::adapters_too);
-    if (!pair.ok()) return Problem{std::move(pair).error()};
-    if (pair->two_gpus()) {
-      rows.push_back(check_gpus(machine, surveyed.facts, pair->source.index, pair->target.index));
+    Attempt<PairArgument> parsed = parse_pair(machine, text);
+    if (auto* problem = std::get_if<Problem>(&parsed)) return std::move(*problem);
+    const PairArgument& pair = std::get<PairArgument>(parsed);
+    if (pair.two_gpus()) {
+      rows.push_back(check_gpus(machine, surveyed.facts, pair.source.index, pair.target.index));
       continue;
     }
-    if (pair->with_adapter()) {
+    if (pair.with_adapter()) {
       rows.push_back(
-          check_adapter(surveyed, pair->beside_adapter().index, pair->adapter().index, true));
+          check_adapter(surveyed, pair.beside_adapter().index, pair.adapter().index, true));
       continue;
     }
     const std::size_t before = rows.size();
     for (const Subject& subject : subjects_of_mounts(machine)) {
-      if (drive_of(machine, *subject.mount) != pair->drive().index) continue;
+      if (drive_of(machine, *subject.mount) != pair.drive().index) continue;
       Attempt<report::CheckRow> row =
-          check_pair(host, surveyed, subject, pair->gpu().index, pair->writing());
+          check_pair(host, surveyed, subject, pair.gpu().index, pair.writing());
       if (auto* problem = std::get_if<Problem>(&row)) return std::move(*problem);
       rows.push_back(std::get<report::CheckRow>(std::move(row)));
     }
     if (rows.size() > before) continue;
     return Problem{Error{.origin = ErrorOrigin::input,
                          .attempted = "check the pair " + text,
-                         .detail = "no mount lies on " + device_name(machine, pair->drive()),
+                         .detail = "no mount lies on " + device_name(machine, pair.drive()),
                          .remedy = "nobounce check --path FILE --gpu N"},
                    exit_unknown};
   }

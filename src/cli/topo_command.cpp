@@ -67,11 +67,6 @@ int show_text(Console& console, const TopoArguments& arguments, system::Host& li
 
 int run_topo_from(Console& console, const TopoArguments& arguments, MachineSelection selection,
                   system::Host& live) {
-  if (selection.machine != "live" || !selection.settings.empty()) {
-    return console.problem(usage_problem("read --from " + arguments.from,
-                                         "it takes the place of --machine and --set",
-                                         "nobounce topo --from FILE alone"));
-  }
   selection.machine = arguments.from == "-" ? "" : machine_in(arguments.from, live);
   if (selection.machine.empty()) return show_text(console, arguments, live);
   Attempt<OpenMachine> opened = open_machine(selection, live);

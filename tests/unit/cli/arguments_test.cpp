@@ -1,7 +1,9 @@
 // What people type: strict sizes, places, and a command line whose mistakes all exit with 2.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/arguments.hpp"
@@ -170,7 +172,7 @@ TEST(CommandLine, VerifiesAndPrefersDirectByDefault) {
 TEST(CommandLine, ReadsTheOptionsOfProve) {
   const ParsedArguments result =
       parsed({"prove", "--pair", "gpu:0,gpu:1", "--pair", "gpu:0,drive:nvme0n1", "--path", "/data",
-              "--volumes", "2MiB,1MiB,4MiB", "--force", "--save", "a", "--against", "b", "--all"});
+              "--volumes", "2MiB,1MiB,4MiB", "--force", "--save", "a", "--against", "b"});
   const auto* arguments = std::get_if<Arguments>(&result);
   ASSERT_NE(arguments, nullptr);
   const auto& prove = std::get<ProveArguments>(arguments->command);
@@ -179,7 +181,7 @@ TEST(CommandLine, ReadsTheOptionsOfProve) {
   EXPECT_EQ(prove.path, "/data");
   EXPECT_EQ(prove.save, "a");
   EXPECT_EQ(prove.against, "b");
-  EXPECT_TRUE(prove.force && prove.all);
+  EXPECT_TRUE(prove.force);
 }
 
 class WrongCommandLines : public ::testing::TestWithParam<std::vector<const char*>> {};
@@ -211,6 +213,164 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<const char*>{"prove", "--save", ""},
                       std::vector<const char*>{"prove", "gpu:0"},
                       std::vector<const char*>{"topo", "check"}));
+
+/// A mistake names the option and the value, exits with 2, and says what to write instead.
+struct WrongValue {
+  std::vector<const char*> words;
+  const char* option;
+  const char* value;
+};
+
+class WrongValues : public ::testing::TestWithParam<WrongValue> {};
+
+TEST_P(WrongValues, AreNamedWithTheirOption) {
+  const ParsedArguments result = parsed(GetParam().words);
+  const auto* problem = std::get_if<Problem>(&result);
+  ASSERT_NE(problem, nullptr);
+  EXPECT_EQ(problem->exit_code, exit_usage);
+  EXPECT_EQ(problem->error.attempted.rfind(GetParam().option, 0), 0U) << problem->error.attempted;
+  const std::string said = problem->error.attempted + " " + problem->error.detail;
+  EXPECT_NE(said.find(GetParam().value), std::string::npos) << said;
+  EXPECT_FALSE(problem->error.remedy.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WrongValues,
+    ::testing::Values(
+        WrongValue{{"check", "--pair", "foo"}, "--pair", "foo"},
+        WrongValue{{"check", "--pair", "gpu:0"}, "--pair", "gpu:0"},
+        WrongValue{{"check", "--pair", "gpu:0,"}, "--pair", "gpu:0,"},
+        WrongValue{{"check", "--pair", "gpu:x,gpu:0"}, "--pair", "gpu:x"},
+        WrongValue{{"check", "--pair", "gpu:0,gpu:0"}, "--pair", "gpu:0,gpu:0"},
+        WrongValue{{"check", "--pair", "gpu:0,gpu:1,gpu:2"}, "--pair", "gpu:2"},
+        WrongValue{{"check", "--pair", "drive:a,nic:b"}, "--pair", "drive:a"},
+        WrongValue{{"check", "--pair", "nvme:0000:01:00.0,gpu:0"}, "--pair", "nvme:"},
+        WrongValue{{"check", "--gpu", "best"}, "--gpu", "best"},
+        WrongValue{{"check", "--member", "disk"}, "--member", "disk"},
+        WrongValue{{"check", "--path", ""}, "--path", "empty"},
+        WrongValue{{"check", "--set", ""}, "--set", "empty"},
+        WrongValue{{"check", "--machine", ""}, "--machine", "empty"},
+        WrongValue{{"prove", "--pair", "foo,bar"}, "--pair", "foo,bar"},
+        WrongValue{{"prove", "--pair", "gpu:0,nvme:0000:01:00.0"}, "--pair", "nvme:"},
+        WrongValue{{"prove", "--pair", "nvme:x,gpu:0"}, "--pair", "nvme:x"},
+        WrongValue{{"prove", "--peer", "node"}, "--peer", "node"},
+        WrongValue{{"prove", "--peer", "node:0"}, "--peer", "node:0"},
+        WrongValue{{"prove", "--volumes", "1,2,0"}, "--volumes", "1,2,0"},
+        WrongValue{{"prove", "--volumes", "1,2,2"}, "--volumes", "1,2,2"},
+        WrongValue{{"prove", "--token", ""}, "--token", "empty"},
+        WrongValue{{"copy", "a", "gpu:0", "--token-file", ""}, "--token-file", "empty"},
+        WrongValue{{"copy", "a", "gpu:0", "--nic", ""}, "--nic", "empty"},
+        WrongValue{{"serve", "--place", "a", "--name", "x"}, "--place", "a"},
+        WrongValue{{"serve", "--place", "host", "--name", "x", "--listen", "y"}, "--listen", "y"},
+        WrongValue{{"topo", "--svg", ""}, "--svg", "empty"},
+        WrongValue{{"topo", "--from", ""}, "--from", "empty"},
+        WrongValue{{"record", "-o", ""}, "--output", "empty"},
+        WrongValue{{"record", "--name", ""}, "--name", "empty"},
+        WrongValue{{"diff", "", "live"}, "RECORDING", "empty"},
+        WrongValue{{"explain", ""}, "FILE", "empty"}, WrongValue{{"stat", "x"}, "PID", "x"},
+        WrongValue{{"topo", "--seed", "x"}, "--seed", "x"}));
+
+/// Which option of every command a command takes: none is ignored in silence.
+TEST(CommonOptions, AreTakenOrRefused) {
+  const std::vector<std::pair<std::string, std::vector<const char*>>> commands = {
+      {"topo", {"topo"}},          {"topo --from", {"topo", "--from", "x"}},
+      {"check", {"check"}},        {"copy", {"copy", "a", "gpu:0"}},
+      {"prove", {"prove"}},        {"serve", {"serve", "--place", "host", "--name", "x"}},
+      {"stat", {"stat"}},          {"explain", {"explain", "x"}},
+      {"record", {"record"}},      {"record --list", {"record", "--list"}},
+      {"diff", {"diff", "a", "b"}}};
+  const std::vector<std::pair<std::string, std::vector<const char*>>> options = {
+      {"--machine", {"--machine", "soft:dgx"}},
+      {"--set", {"--machine", "soft:dgx", "--set", "/udev=false"}},
+      {"--seed", {"--machine", "soft:dgx", "--seed", "2"}},
+      {"--seed live", {"--seed", "2"}},
+      {"--deterministic", {"--machine", "soft:dgx", "--deterministic"}},
+      {"--json", {"--json"}},
+      {"--no-color", {"--no-color"}}};
+  const std::set<std::string> without_machine = {"topo --from", "stat", "explain", "diff"};
+  const std::set<std::string> moving = {"copy", "prove", "serve"};
+  for (const auto& [command, words] : commands) {
+    for (const auto& [option, added] : options) {
+      std::vector<const char*> all = words;
+      all.insert(all.end(), added.begin(), added.end());
+      bool taken = true;
+      if (option == "--json") taken = command != "record --list";
+      if (option == "--seed live") taken = moving.count(command) != 0;
+      if (option != "--json" && option != "--no-color" && option != "--seed live")
+        taken = without_machine.count(command) == 0;
+      const ParsedArguments result = parsed(all);
+      const auto* problem = std::get_if<Problem>(&result);
+      EXPECT_EQ(problem == nullptr, taken)
+          << command << " with " << option
+          << (problem == nullptr ? "" : ": " + to_string(problem->error));
+      if (problem != nullptr) {
+        EXPECT_EQ(problem->exit_code, exit_usage);
+      }
+    }
+  }
+}
+
+/// An option that another one leaves nothing to do for.
+class UselessOptions : public ::testing::TestWithParam<WrongValue> {};
+
+TEST_P(UselessOptions, AreRefusedAndSayWhy) {
+  const ParsedArguments result = parsed(GetParam().words);
+  const auto* problem = std::get_if<Problem>(&result);
+  ASSERT_NE(problem, nullptr);
+  EXPECT_EQ(problem->exit_code, exit_usage);
+  EXPECT_EQ(problem->error.attempted, GetParam().option);
+  EXPECT_NE(problem->error.detail.find(GetParam().value), std::string::npos)
+      << problem->error.detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, UselessOptions,
+    ::testing::Values(
+        WrongValue{{"record", "--list", "-o", "x"}, "--output", "--list"},
+        WrongValue{{"record", "--list", "--name", "x"}, "--name", "--list"},
+        WrongValue{{"check", "--pair", "gpu:0,gpu:1", "--gpu", "0"}, "--gpu", "--pair"},
+        WrongValue{{"check", "--pair", "gpu:0,gpu:1", "--member", "p2p"}, "--member", "--pair"},
+        WrongValue{{"check", "--pair", "gpu:0,gpu:1", "--async"}, "--async", "--pair"},
+        WrongValue{{"check", "--path", "/", "--member", "p2p"}, "--member", "storage"},
+        WrongValue{{"check", "--path", "/", "--async"}, "--async", "storage"},
+        WrongValue{{"prove", "--nic", "mlx5_0"}, "--nic", "peer"},
+        WrongValue{{"prove", "--token", "x"}, "--token", "peer"},
+        WrongValue{{"prove", "--take"}, "--take", "raw drive"},
+        WrongValue{{"prove", "--take", "--pair", "gpu:0,gpu:1"}, "--take", "raw drive"},
+        WrongValue{{"prove", "--all", "--pair", "gpu:0,gpu:1"}, "--all", "--pair"},
+        WrongValue{{"prove", "--async", "--pair", "gpu:0,gpu:1"}, "--async", "drives"},
+        WrongValue{{"prove", "--peer", "a:1", "--pair", "gpu:0,gpu:1"}, "--pair", "--peer"},
+        WrongValue{{"prove", "--peer", "a:1", "--async"}, "--async", "--peer"},
+        WrongValue{{"copy", "a", "gpu:0", "--nic", "x"}, "--nic", "process"},
+        WrongValue{{"copy", "a", "gpu:0", "--token-file", "x"}, "--token-file", "process"},
+        WrongValue{{"copy", "a", "gpu:0", "--take"}, "--take", "raw drive"},
+        WrongValue{{"copy", "a", "gpu:0", "--durable"}, "--durable", "file"},
+        WrongValue{{"copy", "gpu:0", "host", "--in-place"}, "--in-place", "file"},
+        WrongValue{{"stat", "--prometheus", "--json"}, "--json", "--prometheus"}));
+
+/// What follows `did you mean`.
+std::string meant(const std::vector<const char*>& words) {
+  const ParsedArguments result = parsed(words);
+  const auto* problem = std::get_if<Problem>(&result);
+  if (problem == nullptr || problem->exit_code != exit_usage) return "no usage error";
+  const std::string& remedy = problem->error.remedy;
+  return remedy.substr(0, remedy.find('?'));
+}
+
+TEST(CommandLine, SuggestsWhatWasMeant) {
+  EXPECT_EQ(meant({"chek"}), "did you mean nobounce check");
+  EXPECT_EQ(meant({"dif", "a", "b"}), "did you mean nobounce diff");
+  EXPECT_EQ(meant({"help", "exlpain"}), "did you mean nobounce explain");
+  EXPECT_EQ(meant({"prvoe", "--help"}), "did you mean nobounce prove");
+  EXPECT_EQ(meant({"check", "--membr", "p2p"}), "did you mean --member");
+  EXPECT_EQ(meant({"--machin", "live", "check"}), "did you mean --machine");
+  const ParsedArguments result = parsed({"dance"});
+  const Problem& problem = std::get<Problem>(result);
+  for (const char* command :
+       {"topo", "check", "copy", "prove", "serve", "stat", "explain", "record", "diff"}) {
+    EXPECT_NE(problem.error.remedy.find(command), std::string::npos) << command;
+  }
+}
 
 TEST(CommandLine, OffersHelpForEachCommandItHas) {
   for (const char* command :
