@@ -1,10 +1,13 @@
 // Reads captured text in chunks.
 #include "cli/capture_input.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
+
+#include "cli/cause_hint.hpp"
 
 namespace nobounce::cli {
 
@@ -12,7 +15,30 @@ namespace {
 
 constexpr std::size_t chunk_bytes = 1u << 20;
 
-Status read_standard_input(captures::TextReader& reader) {
+Error with_capture_remedy(Error error, const std::string& path, CaptureUse use) {
+  const bool topology = use == CaptureUse::topology;
+  error.attempted = "read " + path;
+  if (error.code == EISDIR) {
+    error.remedy = topology ? "--from takes one file; nobounce explain " + path + "/* reads several"
+                            : "name its files: nobounce explain " + path + "/*";
+  } else if (error.code == EACCES || error.code == EPERM) {
+    return error;
+  } else if (topology) {
+    error.remedy =
+        "name a file with nvidia-smi topo -m, an NCCL topology (XML), lspci -tv or a recording; - "
+        "is standard input";
+  } else {
+    error.remedy = cause_hint(path);
+    if (error.remedy.empty()) {
+      error.remedy =
+          "name a file with captured text, - for standard input, or a cause of nobounce explain "
+          "--list";
+    }
+  }
+  return error;
+}
+
+Status read_standard_input(captures::TextReader& reader, CaptureUse use) {
   std::vector<char> buffer(chunk_bytes);
   while (true) {
     const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), stdin);
@@ -23,23 +49,18 @@ Status read_standard_input(captures::TextReader& reader) {
     return Error{.origin = ErrorOrigin::input,
                  .attempted = "read standard input",
                  .detail = "it cannot be read",
-                 .remedy = "nvidia-smi topo -m | nobounce explain -"};
+                 .remedy = use == CaptureUse::topology
+                               ? "nvidia-smi topo -m | nobounce topo --from -"
+                               : "nvidia-smi topo -m | nobounce explain -"};
   }
   return {};
 }
 
-Status read_captured_file(system::Host& host, const std::string& path,
-                          captures::TextReader& reader) {
+Status read_captured_file(system::Host& host, const std::string& path, captures::TextReader& reader,
+                          CaptureUse use) {
   system::Storage& storage = host.storage();
   const Result<system::FileHandle> file = storage.open(path, {});
-  if (!file.ok()) {
-    Error error = file.error();
-    if (error.remedy.empty())
-      error.remedy =
-          "name a file with captured text, - for standard input, or a cause of "
-          "nobounce explain --list";
-    return error;
-  }
+  if (!file.ok()) return with_capture_remedy(file.error(), path, use);
   std::vector<char> buffer(chunk_bytes);
   std::uint64_t offset = 0;
   Status status;
@@ -47,9 +68,7 @@ Status read_captured_file(system::Host& host, const std::string& path,
     const Result<std::size_t> got = storage.read(*file, reinterpret_cast<std::byte*>(buffer.data()),
                                                  buffer.size(), FileOffset{offset});
     if (!got.ok()) {
-      Error error = got.error();
-      error.remedy = "of a pipe: COMMAND | nobounce explain -; of a directory: its files";
-      status = error;
+      status = with_capture_remedy(got.error(), path, use);
       break;
     }
     if (*got == 0) break;
@@ -62,10 +81,11 @@ Status read_captured_file(system::Host& host, const std::string& path,
 
 }  // namespace
 
-Status read_capture(system::Host& host, const std::string& path, captures::TextReader& reader) {
+Status read_capture(system::Host& host, const std::string& path, captures::TextReader& reader,
+                    CaptureUse use) {
   reader.begin(path);
   Status status =
-      path == "-" ? read_standard_input(reader) : read_captured_file(host, path, reader);
+      path == "-" ? read_standard_input(reader, use) : read_captured_file(host, path, reader, use);
   if (status.ok()) reader.end();
   return status;
 }

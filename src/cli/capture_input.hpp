@@ -1,6 +1,7 @@
 // Captured text from files and standard input.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <nobounce/result.hpp>
@@ -9,8 +10,12 @@
 
 namespace nobounce::cli {
 
+/// Whose file it is: what helps where it cannot be read.
+enum class CaptureUse : std::uint8_t { explain, topology };
+
 /// One text, begun and ended: of a file, or `-` for standard input. In chunks: memory is bounded.
 [[nodiscard]] Status read_capture(system::Host& host, const std::string& path,
-                                  captures::TextReader& reader);
+                                  captures::TextReader& reader,
+                                  CaptureUse use = CaptureUse::explain);
 
 }  // namespace nobounce::cli

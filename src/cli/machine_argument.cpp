@@ -2,6 +2,8 @@
 #include "cli/machine_argument.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,25 +32,56 @@ bool looks_like_path(std::string_view text) {
          (text.size() > 5 && text.substr(text.size() - 5) == ".json");
 }
 
+/// Behind `soft:` a path is one by its slash or its ending.
+std::string path_of_machine(const std::string& path) {
+  return looks_like_path(path) ? path : "./" + path;
+}
+
+enum class DocumentUse : std::uint8_t { recording, machine };
+
+Error with_document_remedy(Error error, const std::string& path, DocumentUse use) {
+  error.attempted = "read " + path;
+  if (error.code == EACCES || error.code == EPERM) return error;
+  error.remedy = use == DocumentUse::recording
+                     ? "name a recording, as nobounce record -o FILE writes it; captured text is "
+                       "for nobounce explain FILE"
+                     : "name a description, as nobounce topo --json prints it, or a recording, as "
+                       "nobounce record -o FILE writes it";
+  return error;
+}
+
 /// Relative paths are seen from the working directory.
-Attempt<core::Json> document_from_file(const std::string& path, system::Host& live) {
+Attempt<core::Json> document_from_file(const std::string& path, system::Host& live,
+                                       DocumentUse use) {
   std::string absolute = path;
   if (absolute.empty() || absolute.front() != '/') {
     Result<std::string> real = live.storage().real_path(path);
-    if (!real.ok()) return Problem{std::move(real).error()};
+    if (!real.ok()) return Problem{with_document_remedy(std::move(real).error(), path, use)};
     absolute = std::move(real).value();
   }
   Result<std::string> text = live.files().read(absolute);
-  if (!text.ok()) return Problem{std::move(text).error()};
+  if (!text.ok()) return Problem{with_document_remedy(std::move(text).error(), path, use)};
   Result<core::Json> document = core::parse_json(*text, path);
-  if (!document.ok()) return Problem{std::move(document).error()};
+  if (!document.ok()) return Problem{with_document_remedy(std::move(document).error(), path, use)};
   return std::move(document).value();
+}
+
+/// A description where a recording is asked for.
+bool is_description(const core::Json& document) {
+  const core::Json* schema = document.find("schema");
+  return schema != nullptr && schema->as_text() != nullptr &&
+         begins_with(*schema->as_text(), "nobounce.machine/");
 }
 
 Attempt<std::unique_ptr<system::Host>> recorded_host(const core::Json& document,
                                                      const std::string& path, system::Host& live) {
   Result<recording::Recording> recording = recording::recording_from_json(document, path);
-  if (!recording.ok()) return Problem{std::move(recording).error()};
+  if (!recording.ok()) {
+    Error error = std::move(recording).error();
+    if (is_description(document))
+      error.remedy = "it describes a machine: soft:" + path_of_machine(path) + " reads it";
+    return Problem{std::move(error)};
+  }
   return recording::make_recorded_host(*std::move(recording), live);
 }
 
@@ -65,7 +98,7 @@ Attempt<Machine> twin_of(const core::Json& document, const std::string& path, sy
 
 /// The description in a file, or the twin of a recording.
 Attempt<Machine> machine_from_file(const std::string& path, system::Host& live) {
-  Attempt<core::Json> document = document_from_file(path, live);
+  Attempt<core::Json> document = document_from_file(path, live, DocumentUse::machine);
   if (auto* problem = std::get_if<Problem>(&document)) return std::move(*problem);
   const core::Json& json = std::get<core::Json>(document);
   if (recording::is_recording(json)) return twin_of(json, path, live);
@@ -81,13 +114,13 @@ Attempt<OpenMachine> open_recording(const MachineSelection& selection, system::H
   }
   if (!selection.settings.empty()) {
     return usage_problem("read --set " + selection.settings.front(), "a recording says what was",
-                         "--machine soft:" + path + " is its twin");
+                         "--machine soft:" + path_of_machine(path) + " is its twin");
   }
   if (selection.deterministic) {
     return usage_problem("read --deterministic", "nothing runs on a recording",
-                         "--machine soft:" + path + " is its twin");
+                         "--machine soft:" + path_of_machine(path) + " is its twin");
   }
-  Attempt<core::Json> document = document_from_file(path, live);
+  Attempt<core::Json> document = document_from_file(path, live, DocumentUse::recording);
   if (auto* problem = std::get_if<Problem>(&document)) return std::move(*problem);
   Attempt<std::unique_ptr<system::Host>> host =
       recorded_host(std::get<core::Json>(document), path, live);
@@ -148,6 +181,16 @@ Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, sy
 }
 
 }  // namespace
+
+Problem recording_moves_nothing(const std::string& machine) {
+  const std::string path = machine.substr(machine.find(':') + 1);
+  return Problem{Error{.origin = ErrorOrigin::input,
+                       .attempted = "move bytes on --machine " + machine,
+                       .cause = Cause::evidence_recording_only,
+                       .detail = "a recording can be judged and reported, not asked to move bytes",
+                       .remedy = "--machine soft:" + path_of_machine(path) +
+                                 " is its software twin; nobounce check judges the recording"}};
+}
 
 Attempt<OpenMachine> open_machine(const MachineSelection& selection, system::Host& live) {
   if (begins_with(selection.machine, "soft:")) return open_software_machine(selection, live);

@@ -1,6 +1,8 @@
 // From `--machine` and `--set` to a host. Nothing is substituted: live unless told otherwise.
 #pragma once
 
+#include <string>
+
 #include <nobounce/host.hpp>
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
@@ -18,5 +20,8 @@ struct OpenMachine {
 /// `live` must outlive the call: files are read through it.
 [[nodiscard]] Attempt<OpenMachine> open_machine(const MachineSelection& selection,
                                                 system::Host& live);
+
+/// Why a command that moves bytes does not, given a recording.
+[[nodiscard]] Problem recording_moves_nothing(const std::string& machine);
 
 }  // namespace nobounce::cli

@@ -102,7 +102,8 @@ Attempt<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name
               .attempted = attempted,
               .cause = Cause::machine_no_gpu,
               .detail = "machine " + machine.name + " has no GPU",
-              .remedy = "--machine soft:workstation runs the same command on a software machine"}};
+              .remedy = "--machine soft:workstation runs the same command on a software machine "
+                        "with two GPUs"}};
   }
   if (!device.ok()) return Problem{device.error()};
   return Problem{Error{.origin = ErrorOrigin::input,

@@ -41,6 +41,11 @@ int run_command(const Arguments& arguments, Console& console, system::Host& live
     return run_topo_from(console, *topo, arguments.machine, live);
   Attempt<OpenMachine> opened = open_machine(arguments.machine, live);
   if (const auto* problem = std::get_if<Problem>(&opened)) return console.problem(*problem);
+  const bool moves = std::holds_alternative<CopyArguments>(arguments.command) ||
+                     std::holds_alternative<ProveArguments>(arguments.command) ||
+                     std::holds_alternative<ServeArguments>(arguments.command);
+  if (moves && std::get<OpenMachine>(opened).host->kind() == HostKind::recorded)
+    return console.problem(recording_moves_nothing(arguments.machine.machine));
   CommandContext context{console, std::get<OpenMachine>(opened), live,
                          arguments.machine.seed.value_or(1)};
   return std::visit(

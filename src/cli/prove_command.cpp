@@ -52,13 +52,15 @@ proof::ProveOptions prove_options(const CommandContext& context, const ProveArgu
   return options;
 }
 
-Problem no_gpu() {
-  return Problem{
-      Error{.origin = ErrorOrigin::input,
-            .attempted = "prove how bytes travel",
-            .cause = Cause::machine_no_gpu,
-            .detail = "no GPU was found on this machine",
-            .remedy = "--machine soft:workstation runs the same command on a software machine"}};
+Problem no_gpu(const report::MachineLabel& machine) {
+  return Problem{Error{.origin = ErrorOrigin::input,
+                       .attempted = "prove how bytes travel",
+                       .cause = Cause::machine_no_gpu,
+                       .detail = machine.kind == "live" ? "no GPU was found on this machine"
+                                                        : "machine " + machine.name + " has no GPU",
+                       .remedy =
+                           "--machine soft:workstation runs the same command on a software machine "
+                           "with two GPUs"}};
 }
 
 /// The directory for scratch files, which must be there.
@@ -200,7 +202,7 @@ Attempt<Proof> proved(CommandContext& context, const ProveArguments& arguments) 
   system::Host& host = *counted;
   Result<Session> session = Session::open(host, session_options(host));
   if (!session.ok()) return Problem{std::move(session).error()};
-  if (session->machine().gpus.empty()) return no_gpu();
+  if (session->machine().gpus.empty()) return no_gpu(context.machine.label);
   Attempt<Rows> chosen = chosen_rows(context, *session, arguments);
   if (auto* problem = std::get_if<Problem>(&chosen)) return std::move(*problem);
   auto& [peer, drives, subjects] = std::get<Rows>(chosen);

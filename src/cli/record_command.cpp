@@ -11,6 +11,8 @@
 #include "recording/anonymise.hpp"
 #include "recording/recorded_tables.hpp"
 #include "recording/recording_host.hpp"
+#include "report/quantity.hpp"
+#include "report/style.hpp"
 
 namespace nobounce::cli {
 
@@ -78,6 +80,17 @@ std::string list_text(const recording::Recording& recording) {
   return text;
 }
 
+std::string written_text(const std::string& path, std::size_t bytes, const WrittenFile& file) {
+  std::string text = "recording  " + report::visible(path) + ", " + report::grouped(bytes) + " B";
+  if (file.replaced_bytes.has_value()) {
+    text += ", in place of a file of " + report::grouped(*file.replaced_bytes) + " B";
+  }
+  return text +
+         "\n           Read it before you send it: names and addresses that were recognised are "
+         "replaced,\n           and nobody knows all of them. nobounce record --list says what is "
+         "in it.\n";
+}
+
 }  // namespace
 
 Result<recording::Recording> record_machine(system::Host& host, const std::string& name) {
@@ -115,10 +128,13 @@ int run_record(CommandContext& context, const RecordArguments& arguments) {
     context.console.text(text);
     return exit_done;
   }
-  if (Status written = write_text_file(context.console, context.live, arguments.output, text);
-      !written.ok()) {
-    return context.console.problem({written.error()});
-  }
+  WrittenFile file;
+  const Status written =
+      write_text_file(context.console, context.live, arguments.output, text, &file);
+  if (!written.ok()) return context.console.problem({written.error()});
+  // With --json what is printed is a document, and that is in the file.
+  if (!file.printed && !context.console.json())
+    context.console.text(written_text(arguments.output, text.size(), file));
   return exit_done;
 }
 

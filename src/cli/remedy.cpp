@@ -19,6 +19,10 @@ const char* os_remedy(std::int64_t code) {
       return "df -h shows the free space; make room, or write elsewhere";
     case EROFS:
       return "the file system is mounted read-only; write elsewhere";
+    case EISDIR:
+      return "it is a directory: name a file in it";
+    case ENOTDIR:
+      return "a part of the path is a file and no directory; look at the spelling";
     case EIO:
       return "dmesg may name the device at fault";
     case EMFILE:

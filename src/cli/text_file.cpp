@@ -52,6 +52,17 @@ bool is_same(const system::FileStatus& one, const Result<system::FileStatus>& ot
          one.device_minor == other->device_minor && one.type == other->type;
 }
 
+/// The caller's name of the file, not that of the temporary one.
+Error write_error(Error error, const std::string& path) {
+  error.attempted = "write " + path;
+  if (error.code == ENOENT) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
+    error.remedy = "its directory does not exist: mkdir -p " + (folder.empty() ? "/" : folder);
+  }
+  return error;
+}
+
 /// Whole or not at all. `mode`: the permissions of the file that is replaced.
 Status replace(system::Host& host, const std::string& path, const std::string& text,
                unsigned mode) {
@@ -64,13 +75,14 @@ Status replace(system::Host& host, const std::string& path, const std::string& t
                                .truncate = false,
                                .direct = false,
                                .mode = mode});
-  if (!handle.ok()) return handle.error();
+  if (!handle.ok()) return write_error(handle.error(), path);
   OpenedFile file(storage, *handle);
   Status status = write_all(storage, file.get(), text);
   if (Status closed = file.close(); status.ok()) status = closed;
   if (status.ok()) status = storage.rename(temporary, path);
-  if (!status.ok()) (void)storage.remove(temporary);
-  return status;
+  if (status.ok()) return status;
+  (void)storage.remove(temporary);
+  return write_error(status.error(), path);
 }
 
 }  // namespace
@@ -105,7 +117,9 @@ Result<std::string> read_text_file(system::Host& host, const std::string& path) 
 }
 
 Status write_text_file(Console& console, system::Host& host, const std::string& path,
-                       const std::string& text) {
+                       const std::string& text, WrittenFile* written) {
+  WrittenFile unasked;
+  WrittenFile& result = written == nullptr ? unasked : *written;
   system::Storage& storage = host.storage();
   const auto refuse = [&path](std::string detail) {
     return Error{.origin = ErrorOrigin::input,
@@ -121,6 +135,7 @@ Status write_text_file(Console& console, system::Host& host, const std::string& 
   }
   if (is_same(*status, storage.status(standard_output))) {
     console.text(text);
+    result.printed = true;
     return {};
   }
   switch (status->type) {
@@ -128,6 +143,7 @@ Status write_text_file(Console& console, system::Host& host, const std::string& 
       if (is_same(*status, storage.status(standard_error))) break;
       const Result<std::string> target = storage.real_path(path);
       if (!target.ok()) return target.error();
+      result.replaced_bytes = status->size_bytes;
       return replace(host, *target, text, status->mode);
     }
     case system::FileType::fifo:

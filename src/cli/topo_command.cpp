@@ -47,7 +47,8 @@ int show_text(Console& console, const TopoArguments& arguments, system::Host& li
                    "--svg with a recording, or without --from");
   }
   captures::TextReader reader;
-  if (const Status read = read_capture(live, arguments.from, reader); !read.ok())
+  if (const Status read = read_capture(live, arguments.from, reader, CaptureUse::topology);
+      !read.ok())
     return console.problem({read.error()});
   const std::vector<core::TextTopology> topologies = judge::text_topologies(reader.finish());
   if (topologies.empty()) {

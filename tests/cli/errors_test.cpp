@@ -61,6 +61,96 @@ TEST(BadFiles, ARecordingThatIsNoneIsAnError) {
       << text_at(error, "/detail");
 }
 
+/// What a wrong file of a command is answered with: its own name, and what would do instead.
+TEST(BadFiles, AreAnsweredWithWhatTheCommandTakes) {
+  const TemporaryDirectory folder;
+  const std::string directory = folder.path().string();
+  const std::string none = folder.file("none");
+  const std::string text = folder.file("text");
+  const std::string machine = folder.file("machine");
+  std::ofstream(text) << "hello\n";
+  std::ofstream(machine) << R"({"schema":"nobounce.machine/1"})";
+  const auto expect = [](const std::vector<std::string>& words, const std::string& named,
+                         const char* remedy) {
+    const core::Json error = expect_error(words, 1);
+    EXPECT_EQ(text_at(error, "/attempted"), "read " + named);
+    EXPECT_TRUE(holds(text_at(error, "/remedy"), remedy)) << text_at(error, "/remedy");
+  };
+  expect({"topo", "--from", none}, none, "nvidia-smi topo -m");
+  expect({"topo", "--from", directory}, directory, "one file");
+  expect({"explain", none}, none, "captured text");
+  expect({"explain", directory}, directory, "its files");
+  for (const std::string& wrong : {none, directory, text}) {
+    expect({"diff", wrong, "live"}, wrong, "nobounce record -o");
+    expect({"diff", "live", wrong}, wrong, "nobounce record -o");
+    expect({"check", "--machine", "recorded:" + wrong}, wrong, "nobounce record -o");
+    expect({"check", "--machine", "soft:" + wrong}, wrong, "nobounce topo --json");
+  }
+  expect({"diff", machine, "live"}, machine, "soft:");
+}
+
+TEST(BadFiles, ThatCannotBeWrittenAreCalledAsTheyWereNamed) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.file("no/such.json");
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"record", "-o", path},
+                                                std::vector<std::string>{"topo", "--svg", path}}) {
+    const core::Json error = expect_error(words, 1);
+    EXPECT_EQ(text_at(error, "/attempted"), "write " + path);
+    EXPECT_TRUE(holds(text_at(error, "/remedy"), "mkdir -p " + folder.file("no")))
+        << text_at(error, "/remedy");
+  }
+}
+
+TEST(NearlyCauses, AreAnsweredWithTheCause) {
+  const auto remedy = [](const std::vector<std::string>& words) {
+    return text_at(expect_error(words, 1), "/remedy");
+  };
+  for (const char* word : {"storage.nvidia_fs_absnt", "nvidia_fs_absent",
+                           "Storage.nvidia_fs_absent", "storage.nvidia-fs-absent"}) {
+    EXPECT_TRUE(holds(remedy({"explain", word}), "nobounce explain storage.nvidia_fs_absent?"))
+        << word << ": " << remedy({"explain", word});
+  }
+  EXPECT_TRUE(holds(remedy({"explain", "machine.no_gpu", "p2p.disabled_by_setting"}), "alone"));
+  EXPECT_TRUE(holds(remedy({"explain", "nccl.log"}), "captured text"));
+}
+
+TEST(Recordings, MoveNothingAndNameTheirTwin) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.file("r");
+  ASSERT_EQ(run({"record", "-o", path}).exit_code, 0);
+  for (std::vector<std::string> words : {std::vector<std::string>{"prove"},
+                                         {"copy", "gpu:0", "host"},
+                                         {"serve", "--place", "host", "--name", "x"}}) {
+    words.insert(words.end(), {"--machine", "recorded:" + path});
+    const core::Json error = expect_error(words, 1);
+    EXPECT_EQ(text_at(error, "/cause"), "evidence.recording_only");
+    EXPECT_TRUE(holds(text_at(error, "/remedy"), "--machine soft:" + path))
+        << text_at(error, "/remedy");
+  }
+}
+
+TEST(Recordings, SayWhereTheyWentAndWhatTheyReplaced) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.file("r.json");
+  const Ran first = run({"record", "-o", path});
+  EXPECT_TRUE(holds(first.out, path)) << first.out;
+  EXPECT_TRUE(holds(first.out, "Read it before you send it")) << first.out;
+  EXPECT_FALSE(holds(first.out, "in place of")) << first.out;
+  EXPECT_TRUE(holds(run({"record", "-o", path}).out, "in place of a file of")) << first.out;
+  EXPECT_EQ(run({"record", "-o", path, "--json"}).out, "");
+  const Ran printed = run({"record", "-o", "/dev/stdout"});
+  EXPECT_FALSE(holds(printed.out, "Read it")) << "the document stays one";
+}
+
+TEST(BadGpus, OfADescribedMachineWithoutAnyAreThatMachines) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.file("machine.json");
+  std::ofstream(path) << R"({"schema":"nobounce.machine/1","name":"bare"})";
+  const core::Json error = expect_error({"prove", "--machine", "soft:" + path}, 1);
+  EXPECT_EQ(text_at(error, "/detail"), "machine bare has no GPU");
+  EXPECT_TRUE(holds(text_at(error, "/remedy"), "--machine soft:workstation"));
+}
+
 TEST(BadFiles, ADirectoryIsNoFile) {
   const TemporaryDirectory folder;
   const core::Json error = expect_soft_error({"copy", folder.path().string(), "gpu:0"}, 1);
