@@ -92,11 +92,22 @@ void add_storage_pairs(const Machine& machine, const std::string& scratch,
   }
 }
 
+/// What a connection would choose among: nobody listens for a row that cannot but stage. Those with
+/// a port that is down are `check`'s to name, and may be asked for.
+std::vector<core::RankedAdapter> usable_adapters(const Machine& machine, std::uint32_t gpu) {
+  std::vector<core::RankedAdapter> ranked = core::adapters_by_distance(machine, gpu_ref(gpu));
+  std::erase_if(ranked, [&machine](const core::RankedAdapter& each) {
+    const Nic& nic = machine.nics[each.nic];
+    return !nic.active || !nic.reliable_connections;
+  });
+  return ranked;
+}
+
 /// Each GPU with its nearest adapters, both directions; of these one pair per level, or all.
 void add_adapter_pairs(const Machine& machine, bool all, std::vector<Subject>& subjects) {
   std::set<std::string> levels;
   for (std::uint32_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
-    const auto ranked = core::adapters_by_distance(machine, gpu_ref(gpu));
+    const std::vector<core::RankedAdapter> ranked = usable_adapters(machine, gpu);
     for (const core::RankedAdapter& each : ranked) {
       if (each.distance != ranked.front().distance) break;
       const DeviceRef adapter{DeviceRef::Kind::nic, static_cast<std::uint16_t>(each.nic)};

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "evidence/witness.hpp"
 #include "proof/adapter_loop.hpp"
@@ -71,6 +74,27 @@ TEST_P(AdapterRows, AreStagedWithEveryCauseWhereGpuMemoryCannotBeRegistered) {
     EXPECT_NE(std::find(row.causes.begin(), row.causes.end(), cause), row.causes.end())
         << told(row);
   }
+}
+
+/// How many rows of adapters `prove` chooses by itself, and of which adapter.
+std::vector<std::uint32_t> chosen_adapters(const Machine& machine) {
+  test::SoftSession session(machine);
+  std::vector<std::uint32_t> adapters;
+  for (const proof::Subject& subject : proof::choose_subjects(*session, session.host(), "", true)) {
+    if (subject.adapter.has_value()) adapters.push_back(*subject.adapter);
+  }
+  return adapters;
+}
+
+TEST(AdapterRowsOf, AdaptersThatCanBeUsedAloneAreChosen) {
+  const std::size_t all = chosen_adapters(machine_with("workstation")).size();
+  EXPECT_EQ(all, 4U) << "each GPU, read and written";
+  const std::string down = "/nics/0/active=false";
+  EXPECT_TRUE(chosen_adapters(machine_with("workstation", {down})).empty());
+  // The next nearest one serves instead, as it would serve a connection.
+  const std::vector<std::uint32_t> others = chosen_adapters(machine_with("dgx", {down}));
+  EXPECT_FALSE(others.empty());
+  EXPECT_EQ(std::count(others.begin(), others.end(), 0U), 0);
 }
 
 /// As `prove --peer` would see them: served by the session that uses them, several at once.
