@@ -44,6 +44,7 @@ class WatchedCuda : public support::AroundCuda {
   CUdeviceptr mapping = 0;  ///< the allocation there is a mapping made of physical memory
   CUdeviceptr pooled = 0;   ///< the allocation there comes from a pool
   CUdeviceptr managed = 0;
+  bool imports = false;  ///< all memory is of another process now
   CUresult set_answer = success;
   CUresult enable_answer = success;
   bool kinds_fail = false;     ///< the driver fails where it is asked for pools and mappings
@@ -70,6 +71,10 @@ class WatchedCuda : public support::AroundCuda {
   CUresult pointer_get_attribute(void* data, int attribute, CUdeviceptr pointer) override {
     if (attribute == system::cuda::pointer_is_managed && at(managed, pointer)) {
       *static_cast<unsigned*>(data) = 1;
+      return success;
+    }
+    if (attribute == system::cuda::pointer_is_legacy_cuda_ipc_capable && imports) {
+      *static_cast<bool*>(data) = false;
       return success;
     }
     if (attribute == system::cuda::pointer_mempool_handle && kinds_fail) {
@@ -544,6 +549,21 @@ TEST(PeerMemory, ThatWasImportedIsUnknownUntilACopyIsVerified) {
   EXPECT_TRUE(assessment.usable);
   ASSERT_NE(find(assessment.findings, Cause::memory_kind_ipc_import), nullptr);
   EXPECT_FALSE(rig.copy(source, target).error.has_value());
+}
+
+/// Its owner may free adopted memory and open imports at the same addresses: between two of them
+/// neither GPU reaches the other end, and the driver would stage in silence.
+TEST(PeerMemory, WhereImportsLieNowIsNotTakenForWhatWasThere) {
+  Rig rig("workstation");
+  const GpuMemory source = rig.allocate(0, mebibyte);
+  const GpuMemory target = rig.allocate(1, mebibyte);
+  for (const GpuMemory& memory : {source, target})
+    ASSERT_TRUE(rig.provider().attach({memory, AllocationKind::device}).ok());
+  rig.cuda().imports = true;
+  const core::Completion ended = rig.copy(source, target);
+  ASSERT_TRUE(ended.error.has_value());
+  EXPECT_EQ(ended.error->cause, Cause::memory_kind_ipc_import);
+  EXPECT_TRUE(rig.cuda().pieces.empty());
 }
 
 TEST(PeerMemory, ThatNobodyKnowsIsRefused) {

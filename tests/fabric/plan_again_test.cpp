@@ -31,6 +31,7 @@ class MoodyCuda : public support::AroundCuda {
   int enabled = 0;  ///< how often access was asked for
   bool refuses_mappings = false;
   int failing_copies = 0;
+  std::function<void()> before_copy;  ///< once, when all questions before it were asked
   std::function<void()> after_copy;
   CUresult sync_code = cuda::success;  ///< of the next cuStreamSynchronize, which tells it once
   CUresult stream_synchronize(CUstream stream) override {
@@ -51,9 +52,17 @@ class MoodyCuda : public support::AroundCuda {
   CUresult memcpy_dtod_async(CUdeviceptr target, CUdeviceptr source, std::size_t bytes,
                              CUstream stream) override {
     if (failing_copies > 0 && failing_copies-- > 0) return cuda::error_illegal_address;
+    if (before_copy) std::exchange(before_copy, nullptr)();
     const CUresult code = AroundCuda::memcpy_dtod_async(target, source, bytes, stream);
     if (after_copy) after_copy();
     return code;
+  }
+  CUresult memcpy_peer_async(CUdeviceptr target, CUcontext target_context, CUdeviceptr source,
+                             CUcontext source_context, std::size_t bytes,
+                             CUstream stream) override {
+    if (before_copy) std::exchange(before_copy, nullptr)();
+    return AroundCuda::memcpy_peer_async(target, target_context, source, source_context, bytes,
+                                         stream);
   }
 };
 
@@ -168,8 +177,7 @@ TEST_F(PlanAgain, AccessThatIsThereIsNotEnabledOnceMore) {
   Region target = *session_->allocate(1, length);
   warm(target);
   cuda_->enabled = 0;
-  for (int i = 0; i < enough; ++i)
-    EXPECT_EQ(move(target).receipt.bytes[Carriage::direct], length);
+  for (int i = 0; i < enough; ++i) EXPECT_EQ(move(target).receipt.bytes[Carriage::direct], length);
   EXPECT_EQ(cuda_->enabled, 0);
   kinds_->disable(AllocationKind::device, {}, 0, 1, 0);
   EXPECT_EQ(move(target).receipt.bytes[Carriage::direct], length);
@@ -222,6 +230,58 @@ TEST_F(PlanAgain, ASmallCopyToo) {
     const Outcome outcome = moved(Policy::direct_preferred);
     EXPECT_EQ(outcome.receipt.bytes[Carriage::staged], small);
     EXPECT_TRUE(test::has_cause(outcome.receipt, Cause::p2p_peer_access_not_enabled));
+  }
+}
+
+/// The driver stages such a copy in silence, whatever was confirmed a moment before.
+TEST_F(PlanAgain, AccessThatIsTakenAwayBetweenQuestionAndCopyMakesNoStagedCopyDirect) {
+  for (const AllocationKind kind : {AllocationKind::device, AllocationKind::vmm,
+                                    AllocationKind::pool, AllocationKind::ipc_import}) {
+    const Region known = adopted(kind);
+    warm(known);
+    for (const bool planned_before : {true, false}) {
+      // Of memory that was never looked at before nothing is confirmed, and access is asked for.
+      const Region fresh = adopted(kind);
+      const Region& target = planned_before ? known : fresh;
+      const DevicePointer at = std::get<GpuMemory>(target.place()).address;
+      for (const Policy policy : {Policy::direct_preferred, Policy::direct_required}) {
+        const std::string name = std::string(to_string(kind)) + " " +
+                                 std::string(to_string(policy)) +
+                                 (planned_before ? " again" : " at first");
+        const auto move_while = [&](bool taken_away) {
+          soft_->bus().ledger().clear_requests();
+          if (taken_away)
+            cuda_->before_copy = [&] {
+              kinds_->disable(AllocationKind::device, {}, 0, 1, 0);
+              kinds_->disable(AllocationKind::device, {}, 0, 0, 1);
+              if (kind == AllocationKind::vmm || kind == AllocationKind::pool)
+                kinds_->disable(kind, at, length, 1, 0);
+            };
+          return session_->transfer(source_->place(), target.place(), {.policy = policy});
+        };
+        const Outcome outcome = move_while(true);
+        EXPECT_EQ(kinds_->arrived(at, length)[Carriage::staged], length) << name;
+        EXPECT_EQ(outcome.receipt.bytes[Carriage::direct], 0u) << name;
+        EXPECT_EQ(outcome.receipt.bytes[Carriage::unattributed], length) << name;
+        EXPECT_EQ(outcome.ok(), policy == Policy::direct_preferred) << name;
+        EXPECT_TRUE(test::has_cause(outcome.receipt, Cause::p2p_peer_access_not_enabled)) << name;
+        const Outcome next = move_while(false);
+        EXPECT_TRUE(next.ok()) << name;
+        EXPECT_EQ(next.receipt.bytes[Carriage::direct], length) << name;
+      }
+    }
+  }
+}
+
+/// One way is enough for a direct copy, whoever takes the other one away.
+TEST_F(PlanAgain, AccessThatIsTakenAwayOneWayOnlyLeavesTheCopyDirect) {
+  const Region target = adopted(AllocationKind::device);
+  warm(target);
+  for (const auto& [owner, gpu] : {std::pair{1u, 0u}, std::pair{0u, 1u}}) {
+    cuda_->before_copy = [&, owner = owner, gpu = gpu] {
+      kinds_->disable(AllocationKind::device, {}, 0, owner, gpu);
+    };
+    EXPECT_EQ(move(target).receipt.bytes[Carriage::direct], length);
   }
 }
 

@@ -53,6 +53,15 @@ bool is_mapping(system::Cuda& cuda, CUdeviceptr address, bool& answered) {
   return true;
 }
 
+/// Whether the driver says that other processes may import it, which they may not what is an import
+/// itself; empty where it does not say.
+std::optional<bool> is_exportable(system::Cuda& cuda, CUdeviceptr address) {
+  bool exportable = false;
+  if (!ask(cuda, system::cuda::pointer_is_legacy_cuda_ipc_capable, address, exportable))
+    return std::nullopt;
+  return exportable;
+}
+
 /// The allocation that holds `address`, as far as the driver says.
 struct Range {
   CUdeviceptr start = 0;
@@ -122,8 +131,11 @@ Error refused(const GpuMemory& memory, AllocationKind kind, std::uint32_t gpu) {
 void PeerMemory::remember(const core::RegionView& region) {
   const auto* memory = std::get_if<GpuMemory>(&region.place);
   if (memory == nullptr) return;
+  const bool exportable = region.kind == AllocationKind::device &&
+                          is_exportable(contexts_.table(), memory->address.value).value_or(false);
   const std::lock_guard lock(mutex_);
   Attached& attached = attached_[memory->address.value];
+  attached.exportable = exportable;
   attached.length_bytes = std::max(attached.length_bytes, memory->length_bytes);
   attached.kind = region.kind;
   ++attached.count;
@@ -150,12 +162,19 @@ void PeerMemory::forget(const core::RegionView& region) {
 }
 
 AllocationKind PeerMemory::attached_kind(const GpuMemory& memory) const {
-  const std::lock_guard lock(mutex_);
-  auto after = attached_.upper_bound(memory.address.value);
-  if (after == attached_.begin()) return AllocationKind::unknown;
-  const auto& [start, attached] = *std::prev(after);
-  const std::uint64_t inside = memory.address.value - start;
-  return inside < attached.length_bytes ? attached.kind : AllocationKind::unknown;
+  Attached attached;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto after = attached_.upper_bound(memory.address.value);
+    if (after == attached_.begin()) return AllocationKind::unknown;
+    const auto& [start, found] = *std::prev(after);
+    if (memory.address.value - start >= found.length_bytes) return AllocationKind::unknown;
+    attached = found;
+  }
+  // Its owner may have freed it, and opened an import at the same address.
+  if (attached.exportable && !is_exportable(contexts_.table(), memory.address.value).value_or(true))
+    return AllocationKind::ipc_import;
+  return attached.kind;
 }
 
 /// The driver knows best, but an import looks like any other memory to it.
@@ -353,6 +372,37 @@ bool PeerMemory::reached_here(const GpuMemory& memory) const {
   return ask(contexts_.table(), system::cuda::pointer_device_pointer, memory.address.value,
              pointer) &&
          pointer == memory.address.value;
+}
+
+bool PeerMemory::seen_to_reach(std::uint32_t gpu, const GpuMemory& memory) const {
+  const Result<system::cuda::CUcontext> owner = contexts_.context(memory.gpu);
+  const Result<system::cuda::CUcontext> other = contexts_.context(gpu);
+  if (!owner.ok() || !other.ok()) return false;
+  system::Cuda& cuda = contexts_.table();
+  GpuMemory rest = memory;
+  for (int seen = 0; rest.length_bytes > 0; ++seen) {
+    const std::uint64_t address = rest.address.value;
+    std::optional<Range> range;
+    AllocationKind kind = AllocationKind::unknown;
+    {
+      const system::ContextGuard guard(cuda, *owner);
+      range = range_of(cuda, address);
+      if (!range.has_value() || seen == allocations_most) return false;
+      kind = kind_of(memory, address);
+    }
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(rest.length_bytes, range->start + range->bytes - address);
+    if (kind == AllocationKind::device) {
+      const system::ContextGuard guard(cuda, *other);
+      if (guard.status() != success || !reached_here(rest)) return false;
+    } else if (!has_own_access(kind) || !reaches(kind, address, gpu) ||
+               !reaches(kind, address + bytes - 1, gpu)) {
+      return false;
+    }
+    rest.address = rest.address.plus(bytes);
+    rest.length_bytes -= bytes;
+  }
+  return true;
 }
 
 Finding PeerMemory::finding(const GpuMemory& memory, std::uint32_t gpu) const {

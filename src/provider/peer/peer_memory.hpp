@@ -52,6 +52,9 @@ class PeerMemory {
   /// kernels then, and answers CUDA_ERROR_INVALID_VALUE otherwise (measured; a tenth of what
   /// enabling access once more costs).
   [[nodiscard]] bool reached_here(const GpuMemory& memory) const;
+  /// Whether `gpu` is seen to reach all of the memory now. False of what no question tells: imports
+  /// and managed memory.
+  [[nodiscard]] bool seen_to_reach(std::uint32_t gpu, const GpuMemory& memory) const;
   /// Another number whenever finding may answer otherwise for something learnt here.
   [[nodiscard]] std::uint64_t lessons() const { return lessons_.load(std::memory_order_acquire); }
 
@@ -60,6 +63,7 @@ class PeerMemory {
     std::uint64_t length_bytes = 0;
     AllocationKind kind = AllocationKind::unknown;
     int count = 0;
+    bool exportable = false;  ///< the driver said so: it tells imports from memory of our own
   };
 
   /// An allocation, or one mapping of several.
@@ -73,6 +77,7 @@ class PeerMemory {
   [[nodiscard]] const Noted* noted_for(const GpuMemory& memory, std::uint32_t gpu) const;
   [[nodiscard]] bool still_is(const Noted& noted, const GpuMemory& memory, std::uint32_t gpu) const;
   void learn_refusal(const GpuMemory& memory, std::uint32_t gpu, std::optional<Error> refusal);
+  /// What it was attached as, unless the driver says that another process's memory lies there now.
   [[nodiscard]] AllocationKind attached_kind(const GpuMemory& memory) const;
   [[nodiscard]] AllocationKind kind_of(const GpuMemory& memory, std::uint64_t address) const;
   [[nodiscard]] bool reaches(AllocationKind kind, std::uint64_t address, std::uint32_t gpu) const;

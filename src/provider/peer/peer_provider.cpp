@@ -1,12 +1,15 @@
 // The peer provider: copies between two GPUs, and mappings of one's memory for the other.
 #include "provider/peer/peer_provider.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/device_refs.hpp"
 #include "provider/peer/peer_access.hpp"
@@ -61,7 +64,9 @@ class CopyingPeerProvider final : public PeerProvider {
   void detach(const core::RegionView& region) override { memory_.forget(region); }
   void submit(std::span<const core::Operation> operations) override;
   [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override {
-    return copier_.poll(completions);
+    const std::size_t count = copier_.poll(completions);
+    for (core::Completion& completion : completions.first(count)) disclaim_doubted(completion);
+    return count;
   }
   void cancel(core::OperationId operation) override { copier_.cancel(operation); }
   void rest(core::OperationId operation) override { copier_.rest(operation); }
@@ -73,6 +78,11 @@ class CopyingPeerProvider final : public PeerProvider {
 
  private:
   [[nodiscard]] std::optional<Error> why_not(const Segment& segment);
+  /// Asked when a copy was started: whether it rests on access that is still there. What was
+  /// confirmed before is no evidence where somebody took the access away in between.
+  [[nodiscard]] bool rests_on_access(const Pair& pair, const std::optional<core::Confirmed>& kinds);
+  /// Nobody saw how the bytes of a doubted copy travelled: they are not called direct.
+  void disclaim_doubted(core::Completion& completion);
   [[nodiscard]] bool on_machine(std::uint32_t gpu) const { return gpu < machine_.gpus.size(); }
   /// Does not change while a session lives; found out once.
   [[nodiscard]] Link link_between(std::uint32_t source, std::uint32_t target);
@@ -82,6 +92,9 @@ class CopyingPeerProvider final : public PeerProvider {
   peer::PeerAccess access_;
   peer::PeerMemory memory_;
   system::Copier copier_;
+  std::mutex doubted_mutex_;
+  std::atomic<std::size_t> doubted_count_{0};
+  std::vector<core::OperationId> doubted_;  ///< started when no access was seen
   std::mutex links_mutex_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Link> links_;
 };
@@ -187,6 +200,35 @@ std::optional<Error> CopyingPeerProvider::why_not(const Segment& segment) {
   return std::nullopt;
 }
 
+bool CopyingPeerProvider::rests_on_access(const Pair& pair,
+                                          const std::optional<core::Confirmed>& kinds) {
+  if (kinds.has_value() && kinds->facts == both_plain) {
+    const std::optional<peer::PeerAccess::Contexts> contexts =
+        access_.enabled(pair.source->gpu, pair.target->gpu);
+    if (contexts.has_value()) {
+      const system::ContextGuard guard(contexts_.table(), contexts->source);
+      if (guard.status() == system::cuda::success && memory_.reached_here(*pair.target))
+        return true;
+    }
+  }
+  // Either GPU may be the one that does the work.
+  return memory_.seen_to_reach(pair.source->gpu, *pair.target) ||
+         memory_.seen_to_reach(pair.target->gpu, *pair.source);
+}
+
+void CopyingPeerProvider::disclaim_doubted(core::Completion& completion) {
+  if (doubted_count_ == 0) return;
+  const std::lock_guard lock(doubted_mutex_);
+  const auto found = std::find(doubted_.begin(), doubted_.end(), completion.id);
+  if (found == doubted_.end()) return;
+  doubted_.erase(found);
+  doubted_count_ = doubted_.size();
+  std::uint64_t& direct = completion.bytes[Carriage::direct];
+  completion.bytes[Carriage::unattributed] += direct;
+  direct = 0;
+  if (completion.cause == Cause::none) completion.cause = Cause::p2p_peer_access_not_enabled;
+}
+
 void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
   for (const core::Operation& operation : operations) {
     // A piece of a long transfer may start long after the transfer did.
@@ -208,6 +250,11 @@ void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
                   .link = link_between(source, target),
                   .by_address = kinds.has_value() && kinds->facts == both_plain,
                   .attempted = attempted_copy});
+    if (!rests_on_access(pair, kinds)) {
+      const std::lock_guard lock(doubted_mutex_);
+      doubted_.push_back(operation.id);
+      doubted_count_ = doubted_.size();
+    }
   }
   copier_.submitted();
 }
