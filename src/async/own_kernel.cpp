@@ -63,8 +63,8 @@ Status OwnKernel::State::load(std::string_view image, std::uint64_t result_bytes
   return {};
 }
 
-Result<OwnKernel> OwnKernel::load(Session& session, std::uint32_t gpu, std::string_view image,
-                                  std::string_view entry, std::uint64_t result_bytes) {
+Result<OwnKernel> OwnKernel::load_only(Session& session, std::uint32_t gpu, std::string_view image,
+                                       std::string_view entry, std::uint64_t result_bytes) {
   session::SessionState& of = session::SessionAccess::state(session);
   if (of.forked()) return session::forked_error("load a kernel");
   if (of.contexts == nullptr) return *of.cuda_error;

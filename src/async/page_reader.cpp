@@ -9,12 +9,6 @@
 
 namespace nobounce::async {
 
-namespace {
-
-constexpr std::uint64_t first_run_patience_ns = 30'000'000'000;
-
-}  // namespace
-
 struct PageReader::State {
   OwnKernel kernel;
   std::uint32_t blocks_max = 0;
@@ -26,14 +20,11 @@ Result<PageReader> PageReader::load(Session& session, std::uint32_t gpu, std::ui
                                     std::uint64_t latencies_max) {
   blocks_max = std::max(blocks_max, 1U);
   const std::uint64_t bytes = blocks_max * sizeof(core::ReadPagesResult) + latencies_max * 4;
+  core::ReadPagesJob idle;
+  idle.pages = 1;  // divided by, also where nothing is read
   Result<OwnKernel> kernel =
-      OwnKernel::load(session, gpu, "read_pages", core::read_pages_kernel, bytes);
+      OwnKernel::load(session, gpu, "read_pages", core::read_pages_kernel, bytes, idle);
   if (!kernel.ok()) return std::move(kernel).error();
-  core::ReadPagesJob nothing;
-  nothing.results = kernel->results_on_gpu();
-  nothing.pages = 1;
-  if (Status ran = kernel->run(&nothing, 1, 32, first_run_patience_ns); !ran.ok())
-    return ran.error();
   return PageReader(std::make_unique<State>(State{std::move(*kernel), blocks_max, latencies_max}));
 }
 
@@ -69,27 +60,22 @@ Result<PageReadsResult> PageReader::run(const KernelQueue& queue, const PageRead
   job.bad_every = wanted.bad_every;
   job.in_order = wanted.in_order ? 1 : 0;
   state_->next_sequence += wanted.reads;
-  const std::byte* said = state_->kernel.results();
-  std::memset(state_->kernel.results(), 0, results_bytes);
-  if (Status ran = state_->kernel.run(&job, wanted.blocks, wanted.threads, wanted.timeout_ns);
-      !ran.ok()) {
-    return ran.error();
-  }
   PageReadsResult result;
+  const Status ran = state_->kernel.run<core::ReadPagesResult>(
+      job, {wanted.blocks, wanted.threads, wanted.timeout_ns},
+      [&sum = result.sum](const core::ReadPagesResult& one) {
+        sum.good += one.good;
+        sum.wrong += one.wrong;
+        sum.refused += one.refused;
+        sum.failed += one.failed;
+        if (one.last_code != 0) sum.last_code = one.last_code;
+        if (one.last_result != 0) sum.last_result = one.last_result;
+      });
+  if (!ran.ok()) return ran.error();
   result.elapsed_ns = state_->kernel.elapsed_ns();
-  for (std::uint32_t block = 0; block < wanted.blocks; ++block) {
-    core::ReadPagesResult one;
-    std::memcpy(&one, said + block * sizeof one, sizeof one);
-    result.sum.good += one.good;
-    result.sum.wrong += one.wrong;
-    result.sum.refused += one.refused;
-    result.sum.failed += one.failed;
-    if (one.last_code != 0) result.sum.last_code = one.last_code;
-    if (one.last_result != 0) result.sum.last_result = one.last_result;
-  }
   if (wanted.latencies) {
     result.latencies_ns.resize(reads);
-    std::memcpy(result.latencies_ns.data(), said + results_bytes, reads * 4);
+    std::memcpy(result.latencies_ns.data(), state_->kernel.results() + results_bytes, reads * 4);
   }
   return result;
 }

@@ -1,10 +1,11 @@
 // nobounce_read_drive on a software machine: the same commands, doorbells and sums as on a GPU, a
 // step at a time. A block is one lane.
-#include <cstring>
-#include <memory>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/kernel_jobs.hpp"
+#include "fabric/soft_blocks.hpp"
 #include "fabric/soft_kernels.hpp"
 #include "fabric/soft_queue_platform.hpp"
 
@@ -83,25 +84,10 @@ class DriveBlock {
   core::ReadDriveResult results_;
 };
 
-struct DriveGrid {
-  core::ReadDriveJob job;
-  std::vector<DriveBlock> blocks;
-};
-
 }  // namespace
 
 Kernel make_read_drive(const KernelShape& shape, void* const* parameters) {
-  auto grid = std::make_shared<DriveGrid>();
-  std::memcpy(&grid->job, parameters[0], sizeof grid->job);  // layers: a launch's parameters
-  for (std::uint32_t i = 0; i < shape.blocks; ++i) grid->blocks.emplace_back(grid->job, i);
-  return [grid](Lane& lane) {
-    bool done = true;
-    for (DriveBlock& block : grid->blocks) {
-      block.step(lane);
-      done = done && block.done();
-    }
-    return done ? system::Step::done() : system::Step::busy();
-  };
+  return kernel_of_blocks<DriveBlock, core::ReadDriveJob>(shape, parameters);
 }
 
 }  // namespace nobounce::fabric

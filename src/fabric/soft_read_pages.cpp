@@ -1,10 +1,11 @@
 // nobounce_read_pages on a software machine: the same requests, waits and comparisons as on a GPU,
 // a step at a time. A block is one lane.
-#include <cstring>
-#include <memory>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/kernel_jobs.hpp"
+#include "fabric/soft_blocks.hpp"
 #include "fabric/soft_kernels.hpp"
 #include "fabric/soft_queue_platform.hpp"
 
@@ -15,9 +16,9 @@ namespace {
 using SoftProducer = device::Producer<SoftQueuePlatform>;
 
 /// Every step is bounded: nothing here waits.
-class Block {
+class PageBlock {
  public:
-  Block(const core::ReadPagesJob& job, std::uint32_t index) : job_(&job), index_(index) {}
+  PageBlock(const core::ReadPagesJob& job, std::uint32_t index) : job_(&job), index_(index) {}
 
   [[nodiscard]] bool done() const { return read_ == job_->reads; }
 
@@ -85,25 +86,10 @@ class Block {
   core::ReadPagesResult results_;
 };
 
-struct Grid {
-  core::ReadPagesJob job;
-  std::vector<Block> blocks;
-};
-
 }  // namespace
 
 Kernel make_read_pages(const KernelShape& shape, void* const* parameters) {
-  auto grid = std::make_shared<Grid>();
-  std::memcpy(&grid->job, parameters[0], sizeof grid->job);  // layers: a launch's parameters
-  for (std::uint32_t i = 0; i < shape.blocks; ++i) grid->blocks.emplace_back(grid->job, i);
-  return [grid](Lane& lane) {
-    bool done = true;
-    for (Block& block : grid->blocks) {
-      block.step(lane);
-      done = done && block.done();
-    }
-    return done ? system::Step::done() : system::Step::busy();
-  };
+  return kernel_of_blocks<PageBlock, core::ReadPagesJob>(shape, parameters);
 }
 
 }  // namespace nobounce::fabric
