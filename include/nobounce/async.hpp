@@ -63,6 +63,9 @@ class StreamTransfer {
 
 /// Stream-ordered transfers of a session. Thread-safe. The session must outlive it, places and
 /// streams what was enqueued on them. Destroying it ends what has not been reached as cancelled.
+/// What cannot be stopped within ten seconds is given up: its bytes may still arrive, and the
+/// session keeps the regions and files that it uses, also when their handles are dropped, until it
+/// has ended. Memory that was adopted must stay as it is for as long.
 class Streams {
  public:
   /// Makes all that is otherwise made at first use, because some of that waits for streams that

@@ -55,7 +55,8 @@ struct BatchReceipt {
 /// Move-only handle of transfers that were submitted together. Any number of threads may use it at
 /// once, moving and dropping it aside. Transfers of a batch have no order among themselves: where
 /// targets overlap, or one reads what another writes, any of the bytes may end up there. Dropping
-/// it cancels what has not ended and waits for the end; it must be gone before its Session.
+/// it cancels what has not ended and waits for the end, as long as a Transfer does; it must be gone
+/// before its Session.
 class Batch {
  public:
   explicit Batch(std::unique_ptr<session::BatchState> state);

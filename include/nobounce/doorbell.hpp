@@ -27,6 +27,8 @@ struct DoorbellOptions {
 ///
 /// There is no way round: where the GPU cannot reach the drive's registers
 /// (async.doorbell_unmapped), or the drive the GPU's memory (nvme.peer_unmapped), none is opened.
+/// Nor where the GPU is not known to order what a drive writes (async.ordering_unproven): a kernel
+/// would see a completion before its bytes.
 class DoorbellQueue {
  public:
   /// `drive` is a part of an OwnedDrive, `memory` a part of a Region in GPU memory: requests name

@@ -14,7 +14,9 @@ struct RegionState;
 
 /// Move-only. Owns the registration, and the bytes too when it came from allocate. Keep an adopted
 /// address valid until the Region is destroyed. Destroying it with a transfer in flight, or after
-/// its Session, is a programming error and aborts. Reading accessors is safe from any thread.
+/// its Session, is a programming error and aborts; unless the transfer was given up (it could not
+/// be stopped), which keeps the memory, or needs what was adopted, until it has ended. Reading
+/// accessors is safe from any thread.
 class Region {
  public:
   explicit Region(std::unique_ptr<session::RegionState> state);

@@ -19,8 +19,9 @@ namespace {
 
 constexpr std::uint64_t words_bytes = 1u << 20;
 constexpr int flush_to_all_devices = 200;
-constexpr std::uint64_t eager_ns = 200'000;      ///< the worker spins so long after a change
-constexpr std::uint64_t look_again_ns = 10'000;  ///< and then looks so often
+constexpr std::uint64_t eager_ns = 200'000;            ///< the worker spins so long after a change
+constexpr std::uint64_t look_again_ns = 10'000;        ///< and then looks so often
+constexpr std::uint64_t look_for_late_ns = 1'000'000;  ///< what was told to stop is in no hurry
 constexpr std::uint64_t stop_patience_ns = 2'000'000'000;  ///< of the watchdog, after a cancel
 constexpr std::uint64_t close_patience_ns = 10'000'000'000;
 constexpr std::size_t orders_most = 256;  ///< of one stream, not ended
@@ -227,7 +228,8 @@ Result<StreamLane*> StreamsState::lane_of(StreamHandle stream) {
   if (lane == nullptr) {
     if ((words_taken_ + 1) * LaneWords::bytes > words_bytes) {
       lanes_.erase(stream);
-      return refusal(Cause::none, "more than " + std::to_string(words_taken_) + " streams");
+      return refusal(Cause::async_too_many_orders,
+                     std::to_string(words_taken_) + " streams were used: use those again");
     }
     lane = std::make_unique<StreamLane>();
     lane->stream = stream;
@@ -274,8 +276,8 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
   if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
     return Error{.origin = ErrorOrigin::input,
                  .attempted = "order a transfer on a stream",
-                 .detail = "a wait on a default stream holds up every stream",
-                 .remedy = "cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)"};
+                 .cause = Cause::async_default_stream,
+                 .detail = "a wait on a default stream holds up every stream"};
   }
   system::Cuda& table = session_.contexts->table();
   Result<cuda::CUcontext> context = session_.contexts->context(*gpu);
@@ -310,8 +312,9 @@ Result<std::shared_ptr<StreamOrder>> StreamsState::enqueue(StreamHandle stream, 
   {
     const std::lock_guard lock(mutex_);
     if ((*lane)->orders.size() >= orders_most) {
-      return refusal(Cause::none, std::to_string(orders_most) +
-                                      " transfers of this stream have not ended: wait for one");
+      return refusal(
+          Cause::async_too_many_orders,
+          std::to_string(orders_most) + " transfers of this stream have not ended: wait for one");
     }
     order->sequence = ++(*lane)->last_sequence;
   }
@@ -378,6 +381,25 @@ void StreamsState::release(StreamLane& lane, StreamOrder& order, Outcome outcome
   session_.host.workers().notify();
 }
 
+void StreamsState::release_late(StreamLane& lane) {
+  const std::shared_ptr<StreamOrder> order = lane.orders.front();
+  // Its bytes may still come: nobody may use its places.
+  Outcome outcome;
+  outcome.receipt.requested_bytes = length_bytes(order->transfer->source);
+  outcome.receipt.member = order->transfer->plan.common->route.member;
+  outcome.receipt.state = TransferState::failed;
+  outcome.receipt.issuer = Issuer::stream;
+  outcome.receipt.poster = Poster::cpu_proxy;
+  outcome.receipt.software_machine = session_.host.kind() == HostKind::soft;
+  outcome.receipt.add_cause(Cause::async_wait_released_by_watchdog);
+  outcome.error = refusal(Cause::async_wait_released_by_watchdog,
+                          "the transfer could not be stopped and may still write");
+  order->told_to_stop = true;
+  release(lane, *order, std::move(outcome));
+  late_.push_back(order);
+  lane.orders.pop_front();
+}
+
 bool StreamsState::serve(StreamLane& lane) {
   if (lane.orders.empty()) return false;
   const std::shared_ptr<StreamOrder> order = lane.orders.front();
@@ -420,20 +442,7 @@ bool StreamsState::serve(StreamLane& lane) {
   }
   const std::uint64_t spent_ns = session_.host.clock().now_ns() - order->begun_ns;
   if (order->told_to_stop && spent_ns >= order->deadline_ns + stop_patience_ns) {
-    // It cannot be stopped, and its bytes may still come: nobody may use its places.
-    Outcome outcome;
-    outcome.receipt.requested_bytes = length_bytes(order->transfer->source);
-    outcome.receipt.member = order->transfer->plan.common->route.member;
-    outcome.receipt.state = TransferState::failed;
-    outcome.receipt.issuer = Issuer::stream;
-    outcome.receipt.poster = Poster::cpu_proxy;
-    outcome.receipt.software_machine = session_.host.kind() == HostKind::soft;
-    outcome.receipt.add_cause(Cause::async_wait_released_by_watchdog);
-    outcome.error = refusal(Cause::async_wait_released_by_watchdog,
-                            "the transfer could not be stopped and may still write");
-    release(lane, *order, std::move(outcome));
-    late_.push_back(order);
-    lane.orders.pop_front();
+    release_late(lane);
     return true;
   }
   return false;
@@ -443,20 +452,37 @@ Step StreamsState::step() {
   const std::lock_guard lock(mutex_);
   bool changed = false;
   bool any = false;
+  bool stopping = false;  // told to stop, or given up
   for (const auto& [stream, lane] : lanes_) {
     while (serve(*lane)) changed = true;
-    any = any || !lane->orders.empty();
+    if (lane->orders.empty()) continue;
+    (lane->orders.front()->told_to_stop ? stopping : any) = true;
+  }
+  const bool late = !late_.empty();
+  if (late) session_.dispatcher->dispatch();
+  for (const auto& order : late_) {
+    // Whoever has a handle of it may have it for longer than the session lives.
+    if (order->transfer->done) order->transfer.reset();
   }
   late_.erase(std::remove_if(late_.begin(), late_.end(),
-                             [](const auto& order) { return order->transfer->done.load(); }),
+                             [](const auto& order) { return order->transfer == nullptr; }),
               late_.end());
-  if (!any) return Step::idle();
+  if (late && late_.empty()) session_.host.workers().notify();
+  stopping = stopping || !late_.empty();
+  if (!any && !stopping) return Step::idle();
   const std::uint64_t now_ns = session_.host.clock().now_ns();
   if (changed) last_change_ns_ = now_ns;
   // One that runs beside others may spin for a while; one that runs in their stead may not.
   const bool eager =
       session_.host.workers().concurrency() > 2 && now_ns - last_change_ns_ < eager_ns;
-  return eager ? Step::busy() : Step::idle_until(now_ns + look_again_ns);
+  if (eager && any) return Step::busy();
+  return Step::idle_until(now_ns + (any ? look_again_ns : look_for_late_ns));
+}
+
+bool StreamsState::all_ended() const {
+  const std::lock_guard lock(mutex_);
+  return late_.empty() && std::all_of(lanes_.begin(), lanes_.end(),
+                                      [](const auto& each) { return each.second->orders.empty(); });
 }
 
 void StreamsState::close() {
@@ -474,13 +500,7 @@ void StreamsState::close() {
       }
     }
     session_.host.workers().wake(*worker_);
-    (void)session_.host.workers().wait(
-        [this] {
-          const std::lock_guard lock(mutex_);
-          return std::all_of(lanes_.begin(), lanes_.end(),
-                             [](const auto& each) { return each.second->orders.empty(); });
-        },
-        until_ns);
+    (void)session_.host.workers().wait([this] { return all_ended(); }, until_ns);
     session_.host.workers().stop(*worker_);
   }
   for (const auto& [gpu, event] : events_) {
@@ -490,13 +510,17 @@ void StreamsState::close() {
     if (guard.alive()) (void)session_.contexts->table().event_destroy(event);
   }
   events_.clear();
-  late_.clear();  // waits for what still moves
   bool passed = true;
   for (const auto& [stream, lane] : lanes_) {
-    for (const auto& order : lane->orders) order->transfer.reset();
+    while (!lane->orders.empty()) {
+      if (!serve(*lane)) release_late(*lane);
+    }
     write_word(lane->words.done(), lane->last_sequence);
     passed = passed && read_word(lane->words.passed()) >= lane->last_sequence;
   }
+  // They have had their time: what still moves is kept by the session, with what it uses.
+  for (const auto& order : late_) session::let_go(std::move(order->transfer), 1);
+  late_.clear();
   // A stream that has not come by yet will still read the words: they stay for good then.
   if (words_.address != nullptr && passed) session_.host.memory().free(words_);
 }

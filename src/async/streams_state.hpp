@@ -46,10 +46,13 @@ struct StreamsState final : system::Worker {
   void watch(StreamOrder& order);
   /// Lets the stream go on.
   void release(StreamLane& lane, StreamOrder& order, Outcome outcome);
+  /// The same for the lane's first, which could not be stopped and may still write.
+  void release_late(StreamLane& lane);
+  [[nodiscard]] bool all_ended() const;
   void close();
 
   session::SessionState& session_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<StreamHandle, std::unique_ptr<StreamLane>> lanes_;
   std::map<std::uint32_t, GpuAbilities> abilities_;  ///< written by open alone
   std::map<std::uint32_t, system::cuda::CUevent>

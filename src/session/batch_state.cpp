@@ -60,8 +60,7 @@ BatchState::BatchState(SessionState& on, std::size_t requests, const BatchOption
 
 BatchState::~BatchState() {
   if (session.forked()) return;
-  cancel();
-  (void)wait(0);
+  check(done(), "a batch was dropped before its end");
   // As with a transfer: whoever ended the last one may not have left on_end() yet.
   { const std::scoped_lock leaving(session.dispatcher->mutex()); }
   --session.handles;
@@ -117,6 +116,14 @@ void BatchState::cancel() {
     if (item.transfer != nullptr) item.transfer->cancel(Cause::session_cancelled);
   }
   begin_more(items.size());  // those that waited end at once
+}
+
+bool BatchState::give_up() {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  for (const Item& item : items) {
+    if (item.transfer != nullptr) (void)item.transfer->give_up();
+  }
+  return !done();
 }
 
 bool BatchState::wait(std::uint64_t deadline_ns) {

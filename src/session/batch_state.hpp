@@ -29,6 +29,8 @@ struct BatchState final : TransferOwner {
   void on_end() override;
   void cancel();
   bool wait(std::uint64_t deadline_ns);
+  /// Nobody waits for it any more. False: it has just ended.
+  [[nodiscard]] bool give_up();
   [[nodiscard]] bool done() const { return ended == request_count; }
   [[nodiscard]] const Outcome* outcome(std::size_t index) const;
   [[nodiscard]] BatchReceipt receipt() const;

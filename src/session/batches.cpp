@@ -18,10 +18,20 @@ Result<Batch> Session::start_batch(std::span<const TransferRequest> requests,
 
 Batch::Batch(std::unique_ptr<BatchState> state) : state_(std::move(state)) {}
 Batch::Batch(Batch&&) noexcept = default;
-Batch& Batch::operator=(Batch&&) noexcept = default;
+Batch& Batch::operator=(Batch&& other) noexcept {
+  if (this != &other) {
+    const Batch ended(std::move(*this));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
 Batch::~Batch() {
-  // A forked child has none of the threads that would finish it.
-  if (state_ != nullptr && state_->session.forked()) (void)state_.release();
+  if (state_ == nullptr) return;
+  if (state_->session.forked()) {
+    (void)state_.release();  // a child has none of the threads that would finish it
+    return;
+  }
+  session::let_go(std::move(state_), session::drop_patience_ns);
 }
 
 std::size_t Batch::size() const {

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "judge/async.hpp"
+#include "preconditions/read_async_facts.hpp"
 #include "session/links.hpp"
 #include "session/owned_drive.hpp"
 #include "session/pairs.hpp"
@@ -164,11 +166,29 @@ Status DoorbellQueueState::map_registers(const provider::nvme::GuestDoorbells& d
   return {};
 }
 
+/// A kernel looks at the bytes as soon as it sees the drive's completion: what is not known to hold
+/// is no ground to stand on.
+Status DoorbellQueueState::judge_order() const {
+  if (data.gpu >= session.machine.gpus.size()) return {};  // who plans says that there is none
+  for (const Finding& finding : judge::judge_doorbell_order(preconditions::read_async_facts(
+           session.host, session.machine, data.gpu, session.contexts != nullptr))) {
+    if (finding.state == FindingState::met) continue;
+    return Error{.origin = ErrorOrigin::session,
+                 .attempted = "open a doorbell queue on " + finding.subject,
+                 .cause = finding.cause,
+                 .detail = "it needs " + finding.needed + ": " + finding.observed + " (" +
+                           finding.source + ")",
+                 .remedy = finding.remedy};
+  }
+  return {};
+}
+
 Status DoorbellQueueState::open(const BlockRange& range, const GpuMemory& memory,
                                 const DoorbellOptions& options) {
   drive = range;
   data = memory;
   if (session.contexts == nullptr) return *session.cuda_error;
+  if (Status ordered = judge_order(); !ordered.ok()) return ordered;
   // The pair is judged in both directions as every transfer is, and probed by a read: a probe of
   // writing would leave bytes of its own on the drive.
   const std::uint64_t probed =

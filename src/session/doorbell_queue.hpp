@@ -29,6 +29,7 @@ struct DoorbellQueueState {
   std::optional<Outcome> written;  ///< after close, where a kernel wrote
 
  private:
+  [[nodiscard]] Status judge_order() const;
   [[nodiscard]] Status lay_out(const DoorbellOptions& options);
   [[nodiscard]] Status map_registers(const provider::nvme::GuestDoorbells& doorbells);
   [[nodiscard]] std::uint64_t count(device::NvmeCount which) const;

@@ -25,12 +25,8 @@ void FileState::close() {
   if (closed) return;
   closed = true;
   {
-    const std::scoped_lock lock(session.dispatcher->mutex());
-    for (const TransferState_* transfer : session.running) {
-      check(!transfer_uses_file(*transfer, id), "a File was closed while a transfer used it");
-    }
-    check(!kernels_use(session, FileRange{id, FileOffset{0}, 0}),
-          "a File was closed while kernels may read it");
+    check(use_of(session, FileRange{id, FileOffset{0}, 0}) == Use::none,
+          "a File was closed while a transfer or kernels used it");
   }
   for (core::Provider* provider : session.providers.all()) provider->forget_file(id);
   const system::OpenFile open = *session.files.find(id);
@@ -73,9 +69,21 @@ namespace nobounce {
 
 File::File(std::unique_ptr<session::FileState> state) : state_(std::move(state)) {}
 File::File(File&&) noexcept = default;
-File& File::operator=(File&&) noexcept = default;
+File& File::operator=(File&& other) noexcept {
+  if (this != &other) {
+    const File ended(std::move(*this));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
 File::~File() {
-  if (state_ != nullptr && state_->session.forked()) (void)state_.release();
+  if (state_ == nullptr) return;
+  if (state_->session.forked()) {
+    (void)state_.release();
+    return;
+  }
+  const Place whole = FileRange{state_->id, FileOffset{0}, 0};
+  session::drop(std::move(state_), whole, "a File was closed while a transfer or kernels used it");
 }
 
 const std::string& File::path() const {

@@ -100,6 +100,10 @@ Session::~Session() {
     return;
   }
   const LedgerSnapshot ledger = state_->ledger->snapshot();
+  if (!session::end_given_up(*state_)) {
+    session::keep_for_good(std::move(state_));
+    return;
+  }
   session::close_session(*state_);
   if (state_->options.warn_on_close && ledger.staged_under_preferred > 0) {
     state_->host.process().warn(closing_line(ledger));

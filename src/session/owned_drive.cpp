@@ -34,15 +34,6 @@ OwnedDriveState::~OwnedDriveState() {
   --session.handles;
 }
 
-bool OwnedDriveState::in_use() const {
-  if (session.forked()) return false;
-  const std::scoped_lock lock(session.dispatcher->mutex());
-  const Place whole = BlockRange{drive, FileOffset{0}, 0};
-  return kernels_use(session, whole) ||
-         std::any_of(session.running.begin(), session.running.end(),
-                     [&](const TransferState_* transfer) { return transfer->touches(whole); });
-}
-
 std::optional<provider::OwnedDriveFacts> owned_drive(SessionState& state, std::uint32_t drive) {
   const std::scoped_lock lock(state.regions_mutex);
   const auto found = state.drives.find(drive);
@@ -54,11 +45,18 @@ std::optional<provider::OwnedDriveFacts> owned_drive(SessionState& state, std::u
 
 OwnedDrive::OwnedDrive(std::unique_ptr<OwnedDriveState> state) : state_(std::move(state)) {}
 OwnedDrive::OwnedDrive(OwnedDrive&&) noexcept = default;
-OwnedDrive& OwnedDrive::operator=(OwnedDrive&&) noexcept = default;
-OwnedDrive::~OwnedDrive() {
-  if (state_ != nullptr && state_->in_use()) {
-    session::check(false, "an OwnedDrive was destroyed while a transfer or kernels used it");
+OwnedDrive& OwnedDrive::operator=(OwnedDrive&& other) noexcept {
+  if (this != &other) {
+    const OwnedDrive ended(std::move(*this));
+    state_ = std::move(other.state_);
   }
+  return *this;
+}
+OwnedDrive::~OwnedDrive() {
+  if (state_ == nullptr) return;
+  const Place whole = BlockRange{state_->drive, FileOffset{0}, 0};
+  session::drop(std::move(state_), whole,
+                "an OwnedDrive was destroyed while a transfer or kernels used it");
 }
 
 const std::string& OwnedDrive::bdf() const {

@@ -17,9 +17,6 @@ struct OwnedDriveState {
   OwnedDriveState(const OwnedDriveState&) = delete;
   OwnedDriveState& operator=(const OwnedDriveState&) = delete;
 
-  /// Whether a transfer in flight reads or writes it.
-  [[nodiscard]] bool in_use() const;
-
   SessionState& session;
   std::uint32_t drive;
   std::string bdf;

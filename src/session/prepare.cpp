@@ -70,10 +70,8 @@ Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const P
   if (later && probe_would_touch(state, *plan, source, target)) {
     return Error{.origin = ErrorOrigin::session,
                  .attempted = describe_transfer(state, source, target),
-                 .detail =
-                     "no transfer of this session has proved the path between these devices "
-                     "yet, and its probe would use the bytes of the transfer before their turn",
-                 .remedy = "make one transfer between them with Session::transfer first"};
+                 .cause = Cause::async_path_unproven,
+                 .detail = std::string(cause_row(Cause::async_path_unproven).sentence)};
   }
   if (probe_disproves(state, *plan, source, target, later)) {
     return plan_transfer(state, source, target, policy);

@@ -14,8 +14,6 @@ struct RegionState {
   RegionState(const RegionState&) = delete;
   RegionState& operator=(const RegionState&) = delete;
 
-  /// Whether a transfer in flight reads or writes it.
-  [[nodiscard]] bool in_use() const;
   /// Whether a server offers it to peers.
   [[nodiscard]] bool exported() const;
 

@@ -150,13 +150,18 @@ RegionState::~RegionState() {
 
 Region::Region(std::unique_ptr<RegionState> state) : state_(std::move(state)) {}
 Region::Region(Region&&) noexcept = default;
-Region& Region::operator=(Region&&) noexcept = default;
-Region::~Region() {
-  if (state_ != nullptr && state_->in_use()) {
-    session::check(false, "a Region was destroyed while a transfer used it");
+Region& Region::operator=(Region&& other) noexcept {
+  if (this != &other) {
+    const Region ended(std::move(*this));
+    state_ = std::move(other.state_);
   }
-  if (state_ != nullptr && state_->exported())
-    session::check(false, "a Region was destroyed before its Export");
+  return *this;
+}
+Region::~Region() {
+  if (state_ == nullptr) return;
+  session::check(!state_->exported(), "a Region was destroyed before its Export");
+  const Place covered = state_->place;
+  session::drop(std::move(state_), covered, "a Region was destroyed while a transfer used it");
 }
 
 Place Region::place() const {

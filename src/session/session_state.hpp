@@ -18,8 +18,10 @@
 #include "provider/rdma/rdma_provider.hpp"
 #include "provider/relay/relay_provider.hpp"
 #include "provider/storage/storage_provider.hpp"
+#include "session/check.hpp"
 #include "session/completion_sink.hpp"
 #include "session/file_table.hpp"
+#include "session/given_up.hpp"
 #include "session/plan_cache.hpp"
 #include "session/session_ledger.hpp"
 #include "system/cuda_contexts.hpp"
@@ -102,6 +104,7 @@ struct SessionState {
   /// What kernels use by themselves, by their queue; under the dispatcher's lock.
   std::map<const void*, std::vector<Place>> used_by_kernels;
   std::vector<TransferState_*> running;  ///< not ended; under the dispatcher's lock
+  GivenUp given_up;
 
   std::atomic<std::uint64_t> next_transfer{1};
   std::atomic<std::uint64_t> handles{0};  ///< regions, files, transfers and batches alive
@@ -112,10 +115,19 @@ struct SessionState {
 /// The error of every call made in a child of the process that opened the session.
 [[nodiscard]] Error forked_error(std::string attempted);
 
-/// Whether a transfer reads or writes that file. Under the dispatcher's lock.
-/// Whether a queue of kernels uses any of it. Under the dispatcher's lock.
-[[nodiscard]] bool kernels_use(const SessionState& state, const Place& place);
-[[nodiscard]] bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file);
+/// Who reads or writes a place: nobody, only transfers that were given up, or others, too.
+enum class Use : std::uint8_t { none, given_up, live };
+/// By transfers and queues of kernels; of files and drives, of any part.
+[[nodiscard]] Use use_of(SessionState& state, const Place& place);
+/// Ends a handle's state, which must not be in use (`sentence`). Where transfers that were given up
+/// use its place it is kept with them.
+template <typename State>
+void drop(std::unique_ptr<State> state, const Place& place, const char* sentence) {
+  SessionState& session = state->session;
+  const Use use = session.forked() ? Use::none : use_of(session, place);
+  check(use != Use::live, sentence);
+  if (use == Use::given_up) session.given_up.keep(std::shared_ptr<State>(std::move(state)));
+}
 
 /// Lists the providers, the only place that does. Needs machine, facts, contexts and files.
 [[nodiscard]] Providers make_providers(SessionState& state);

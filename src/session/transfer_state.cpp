@@ -93,10 +93,7 @@ TransferState_::TransferState_(SessionState& on, TransferPlan planned, Place fro
 
 TransferState_::~TransferState_() {
   if (session.forked()) return;
-  if (!done) {
-    cancel(Cause::session_cancelled);
-    (void)wait(0);
-  }
+  check(done, "a transfer was dropped before its end");
   // Another thread may have seen it done a moment ago and still be on its way out of finish(),
   // which it leaves under this lock.
   if (!ended_here_) {
@@ -289,6 +286,12 @@ void TransferState_::cancel(Cause why) {
   if (done || cancelled_because_.has_value()) return;
   cancelled_because_ = why;
   stop_pending();
+}
+
+bool TransferState_::give_up() {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  given_up = !done;
+  return given_up;
 }
 
 void TransferState_::fail(const Error& why) {
@@ -497,16 +500,21 @@ bool TransferState_::touches(const Place& place) const {
   return overlaps(source, place) || overlaps(target, place);
 }
 
-bool kernels_use(const SessionState& state, const Place& place) {
-  return std::any_of(state.used_by_kernels.begin(), state.used_by_kernels.end(),
-                     [&](const auto& queue) {
-                       return std::any_of(queue.second.begin(), queue.second.end(),
-                                          [&](const Place& used) { return overlaps(used, place); });
-                     });
-}
-
-bool transfer_uses_file(const TransferState_& transfer, std::uint32_t file) {
-  return transfer.touches(FileRange{file, FileOffset{0}, 0});
+Use use_of(SessionState& state, const Place& place) {
+  const std::scoped_lock lock(state.dispatcher->mutex());
+  for (const auto& [queue, places] : state.used_by_kernels) {
+    if (std::any_of(places.begin(), places.end(),
+                    [&](const Place& used) { return overlaps(used, place); })) {
+      return Use::live;
+    }
+  }
+  Use use = Use::none;
+  for (const TransferState_* transfer : state.running) {
+    if (!transfer->touches(place)) continue;
+    if (!transfer->given_up) return Use::live;
+    use = Use::given_up;
+  }
+  return use;
 }
 
 bool RegionState::exported() const {
@@ -514,14 +522,6 @@ bool RegionState::exported() const {
   const std::scoped_lock lock(session.regions_mutex);
   return std::any_of(session.servers.begin(), session.servers.end(),
                      [this](ServerState* server) { return server->exports_any_of(place); });
-}
-
-bool RegionState::in_use() const {
-  if (session.forked()) return false;
-  const std::scoped_lock lock(session.dispatcher->mutex());
-  return kernels_use(session, place) ||
-         std::any_of(session.running.begin(), session.running.end(),
-                     [this](const TransferState_* transfer) { return transfer->touches(place); });
 }
 
 void attach_for_storage(SessionState& state, const GpuMemory& memory) {

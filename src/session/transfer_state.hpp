@@ -42,6 +42,8 @@ struct TransferState_ : CompletionSink {
   void begin(const std::optional<core::Confirmed>& confirmed = std::nullopt);
   void on_completion(const core::Completion& completion) override;
   void cancel(Cause why);
+  /// Nobody waits for it any more, and its bytes may still arrive. False: it has just ended.
+  [[nodiscard]] bool give_up();
   /// Something outside of it makes it fail: its peer is gone. Under the dispatcher's lock.
   void fail(const Error& why);
   /// For the thread that began it and stays until its end: submits and looks by itself, where
@@ -64,6 +66,7 @@ struct TransferState_ : CompletionSink {
   std::atomic<bool> done{false};
   std::atomic<std::uint64_t> arrived_bytes{0};
   std::optional<Outcome> outcome;
+  bool given_up = false;
 
  private:
   struct Pending {

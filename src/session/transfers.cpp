@@ -47,10 +47,20 @@ Outcome Session::transfer(const Place& source, const Place& target,
 
 Transfer::Transfer(std::unique_ptr<TransferState_> state) : state_(std::move(state)) {}
 Transfer::Transfer(Transfer&&) noexcept = default;
-Transfer& Transfer::operator=(Transfer&&) noexcept = default;
+Transfer& Transfer::operator=(Transfer&& other) noexcept {
+  if (this != &other) {
+    const Transfer ended(std::move(*this));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
 Transfer::~Transfer() {
-  // A forked child has none of the threads that would finish it.
-  if (state_ != nullptr && state_->session.forked()) (void)state_.release();
+  if (state_ == nullptr) return;
+  if (state_->session.forked()) {
+    (void)state_.release();  // a child has none of the threads that would finish it
+    return;
+  }
+  session::let_go(std::move(state_), session::drop_patience_ns);
 }
 
 const std::optional<Outcome>& Transfer::poll() {

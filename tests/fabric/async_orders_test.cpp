@@ -127,7 +127,7 @@ TEST(StreamOrders, IntoAnImportThatNothingHasProvedAreRefused) {
   const auto refused =
       pair.streams->enqueue(pair.stream, pair.source->place(), import->place(), {});
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().remedy.find("Session::transfer"), std::string::npos);
+  EXPECT_EQ(refused.error().cause, Cause::async_path_unproven);
   EXPECT_EQ(pair.kinds.look_at(at, length), pair.old);
   ASSERT_TRUE(pair.rig.session->transfer(pair.source->place(), import->place()).ok());
   auto transfer = pair.streams->enqueue(pair.stream, pair.source->place(), import->place(), {});
@@ -144,7 +144,7 @@ TEST(StreamOrders, ToAFileOrDriveThatNothingHasProvedLeaveItUntouched) {
     ASSERT_TRUE(file.ok());
     const auto refused = pair.streams->enqueue(pair.stream, pair.target->place(), file->place());
     ASSERT_FALSE(refused.ok());
-    EXPECT_NE(refused.error().remedy.find("Session::transfer"), std::string::npos);
+    EXPECT_EQ(refused.error().cause, Cause::async_path_unproven);
     ASSERT_TRUE(pair.rig.session->transfer(pair.target->place(), file->place()).ok());
     auto transfer = pair.streams->enqueue(pair.stream, pair.target->place(), file->place());
     ASSERT_TRUE(transfer.ok()) << to_string(transfer.error());
@@ -159,7 +159,7 @@ TEST(StreamOrders, ToAFileOrDriveThatNothingHasProvedLeaveItUntouched) {
   const auto refused =
       pair.streams->enqueue(pair.stream, pair.target->place(), drive->place(0, length));
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().remedy.find("Session::transfer"), std::string::npos);
+  EXPECT_EQ(refused.error().cause, Cause::async_path_unproven);
   std::vector<std::byte> now(length);
   ASSERT_EQ(::pread(medium.descriptor, now.data(), length, 0), static_cast<ssize_t>(length));
   EXPECT_EQ(now, pair.old);
@@ -271,12 +271,71 @@ TEST_P(HeldStream, TakesABoundedNumberOfOrders) {
   }
   const auto refused = enqueue();
   ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().cause, Cause::async_too_many_orders);
   EXPECT_NE(refused.error().detail.find("256"), std::string::npos);
   rig_.open_gate();
   for (StreamTransfer& transfer : taken) EXPECT_TRUE(transfer.wait(patience_ns)->ok());
   auto again = enqueue();
   ASSERT_TRUE(again.ok()) << to_string(again.error());
   EXPECT_TRUE(again->wait(patience_ns)->ok());
+}
+
+/// Whoever reads a refusal learns what it is called and how to go on.
+TEST(StreamOrders, ThatAreRefusedSayWhyAndWhatToDo) {
+  const TemporaryDirectory directory;
+  PairRig pair;
+  write_file(directory.file("in"), pair.bytes);
+  auto file = pair.rig.session->open_file(directory.file("in"));
+  auto out = pair.rig.session->open_file(directory.file("out"),
+                                         {.mode = FileMode::replace, .length_bytes = length});
+  const DevicePointer at = pair.kinds.allocate(AllocationKind::ipc_import, 1, length);
+  auto import = pair.rig.session->adopt(at, length);
+  ASSERT_TRUE(file.ok() && out.ok() && import.ok());
+  const Place source = pair.source->place();
+  const Place target = pair.target->place();
+  const cuda::CUstream captured = [&] {
+    const system::ContextGuard guard(pair.kinds.api(), pair.kinds.context(1));
+    const cuda::CUstream made = pair.rig.stream();
+    EXPECT_EQ(pair.rig.driver->stream_begin_capture(made, cuda::capture_mode_relaxed),
+              cuda::success);
+    return made;
+  }();
+  pair.rig.close_gate(pair.stream);
+  for (int i = 0; i < 256; ++i) {
+    auto taken = pair.enqueue(Policy::direct_preferred);
+    ASSERT_TRUE(taken.ok()) << i << ": " << to_string(taken.error());
+  }
+  const cuda::CUstream full = pair.stream;
+  const cuda::CUstream free = [&] {
+    const system::ContextGuard guard(pair.kinds.api(), pair.kinds.context(1));
+    return pair.rig.stream();
+  }();
+  struct Case {
+    const char* name;
+    StreamHandle stream;
+    Place from;
+    Place to;
+    Cause cause;
+  };
+  for (const Case& one :
+       {Case{"an import that nothing has proved", free, source, import->place(),
+             Cause::async_path_unproven},
+        Case{"a file that nothing has proved", free, target, out->place(),
+             Cause::async_path_unproven},
+        Case{"one more than are kept", full, source, target, Cause::async_too_many_orders},
+        Case{"the default stream", nullptr, source, target, Cause::async_default_stream},
+        Case{"a captured stream", captured, source, target, Cause::async_graph_capture},
+        Case{"inside one GPU", free, pair.source->place(0, 4096), pair.source->place(8192, 4096),
+             Cause::async_kernel_may_deadlock}}) {
+    const auto refused = pair.streams->enqueue(one.stream, one.from, one.to);
+    ASSERT_FALSE(refused.ok()) << one.name;
+    EXPECT_EQ(refused.error().cause, one.cause) << one.name;
+    EXPECT_FALSE(refused.error().detail.empty()) << one.name;
+    EXPECT_FALSE(remedy_of(refused.error()).empty()) << one.name;
+  }
+  cuda::CUgraph graph = nullptr;
+  EXPECT_EQ(pair.rig.driver->stream_end_capture(captured, &graph), cuda::success);
+  pair.rig.open_gate();
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, HeldStream, ::testing::Values(true, false),

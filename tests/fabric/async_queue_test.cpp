@@ -178,7 +178,7 @@ TEST_P(KernelOrdered, TheFileOfAnOpenQueueMayNotBeClosed) {
         auto queue = open(2, 1);
         file_.reset();
       },
-      "a File was closed while kernels may read it");
+      "a File was closed while a transfer or kernels used it");
   auto queue = open(2, 1);
   ASSERT_TRUE(queue.ok());
   EXPECT_TRUE(queue->close().ok());

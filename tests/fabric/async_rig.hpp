@@ -16,11 +16,13 @@ class AsyncCuda : public support::AroundCuda {
   explicit AsyncCuda(system::Cuda& inner) : AroundCuda(inner), inner_(inner) {}
 
   std::map<int, int> attributes;  ///< answers instead of the inner driver's
+  int unknown_attribute = 0;      ///< one that this driver does not have
   int flush_code = cuda::success;
   int wait_code = cuda::success;  ///< of a stream's wait for a word, where it is no success
   std::atomic<int> flushes{0};
 
   CUresult device_get_attribute(int* value, int attribute, CUdevice device) override {
+    if (attribute == unknown_attribute) return cuda::error_invalid_value;
     const auto found = attributes.find(attribute);
     if (found == attributes.end()) return inner_.device_get_attribute(value, attribute, device);
     *value = found->second;

@@ -2,6 +2,7 @@
 // theirs, and no CPU takes part.
 #include <unistd.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <nobounce/doorbell.hpp>
+#include "async_rig.hpp"
 #include "fabric/soft_queue_platform.hpp"
 #include "support/soft_session.hpp"
 
@@ -313,6 +315,48 @@ TEST(Doorbell, ResetsADriveThatDoesNotEndTheQueue) {
     EXPECT_TRUE(next->close().ok());
   }
   EXPECT_TRUE(unended);
+}
+
+/// The library itself, not only `prove`, refuses what no GPU promises.
+TEST(Doorbell, IsOpenedOnlyWhereTheGpuOrdersWhatTheDriveWrites) {
+  struct Case {
+    const char* name;
+    std::map<int, int> attributes;
+    int unknown;
+    Cause cause;
+  };
+  for (const Case& one :
+       {Case{"for all", {{cuda::attribute_gpu_direct_rdma_writes_ordering, 200}}, 0, Cause::none},
+        Case{"for the owner",
+             {{cuda::attribute_gpu_direct_rdma_writes_ordering, 100}},
+             0,
+             Cause::none},
+        Case{"not at all, and flushed by the host",
+             {{cuda::attribute_gpu_direct_rdma_writes_ordering, 0},
+              {cuda::attribute_gpu_direct_rdma_flush_writes_options, 3}},
+             0,
+             Cause::async_ordering_unproven},
+        Case{"nobody says",
+             {},
+             cuda::attribute_gpu_direct_rdma_writes_ordering,
+             Cause::async_ordering_unproven},
+        Case{"no words in host memory",
+             {{cuda::attribute_unified_addressing, 0}},
+             0,
+             Cause::async_flush_unavailable}}) {
+    AsyncRig rig(machine_with("spare-drive"), seeded(1), one.attributes);
+    rig.driver->unknown_attribute = one.unknown;
+    auto drive = rig.session->take_drive(rig.session->machine().drives[spare].bdf, {.take = true});
+    auto region = rig.session->allocate(0, 1u << 20);
+    ASSERT_TRUE(drive.ok() && region.ok()) << one.name;
+    const auto queue =
+        DoorbellQueue::open(*rig.session, drive->place(0, 1u << 20), region->place());
+    ASSERT_EQ(queue.ok(), one.cause == Cause::none) << one.name;
+    if (queue.ok()) continue;
+    EXPECT_EQ(queue.error().cause, one.cause) << one.name;
+    EXPECT_FALSE(queue.error().detail.empty()) << one.name;
+    EXPECT_FALSE(remedy_of(queue.error()).empty()) << one.name;
+  }
 }
 
 TEST(Doorbell, HoldsItsDriveAndItsRegion) {

@@ -1,0 +1,100 @@
+// Giving up on transfers that do not end, and keeping what they use.
+#include "session/given_up.hpp"
+
+#include <algorithm>
+
+#include "session/batch_state.hpp"
+#include "session/prepare.hpp"
+#include "session/transfer_state.hpp"
+
+namespace nobounce::session {
+
+namespace {
+
+constexpr std::uint64_t end_patience_ns = 10'000'000'000;
+
+void say_given_up(SessionState& state) {
+  state.host.process().warn(
+      "nobounce: a transfer does not end, and its bytes may still arrive: what it uses of regions, "
+      "files and drives of the session stays as it is until it has ended");
+}
+
+}  // namespace
+
+void GivenUp::keep(std::shared_ptr<void> mover, std::function<bool()> ended) {
+  const std::lock_guard lock(mutex_);
+  movers_.push_back({std::move(mover), std::move(ended)});
+}
+
+void GivenUp::keep(std::shared_ptr<void> place) {
+  const std::lock_guard lock(mutex_);
+  places_.push_back(std::move(place));
+}
+
+bool GivenUp::empty() const {
+  const std::lock_guard lock(mutex_);
+  return movers_.empty() && places_.empty();
+}
+
+bool GivenUp::all_ended() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(movers_.begin(), movers_.end(),
+                     [](const Mover& mover) { return mover.ended(); });
+}
+
+void GivenUp::clear() {
+  std::vector<Mover> movers;
+  std::vector<std::shared_ptr<void>> places;
+  {
+    const std::lock_guard lock(mutex_);
+    movers.swap(movers_);
+    places.swap(places_);
+  }
+  movers.clear();
+  places.clear();
+}
+
+void let_go(std::unique_ptr<TransferState_> transfer, std::uint64_t patience_ns) {
+  if (transfer->done) return;
+  SessionState& state = transfer->session;
+  transfer->cancel(Cause::session_cancelled);
+  if (transfer->wait(time_ahead(state, patience_ns)) || !transfer->give_up()) return;
+  say_given_up(state);
+  const std::shared_ptr<TransferState_> kept(std::move(transfer));
+  state.given_up.keep(kept, [mover = kept.get()] { return mover->done.load(); });
+}
+
+void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns) {
+  if (batch->done()) return;
+  SessionState& state = batch->session;
+  batch->cancel();
+  if (batch->wait(time_ahead(state, patience_ns)) || !batch->give_up()) return;
+  say_given_up(state);
+  const std::shared_ptr<BatchState> kept(std::move(batch));
+  state.given_up.keep(kept, [mover = kept.get()] { return mover->done(); });
+}
+
+bool end_given_up(SessionState& state) {
+  if (state.given_up.empty()) return true;
+  const bool ended = state.host.workers().wait(
+      [&] {
+        state.dispatcher->dispatch();
+        return state.given_up.all_ended();
+      },
+      state.host.clock().now_ns() + end_patience_ns);
+  if (ended) state.given_up.clear();
+  return ended;
+}
+
+void keep_for_good(std::unique_ptr<SessionState> state) {
+  state->host.process().warn(
+      "nobounce: a session ended while bytes of its transfers may still arrive: what it has stays "
+      "until the process ends");
+  // Never destroyed, and reachable all the same.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<SessionState>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(state));
+}
+
+}  // namespace nobounce::session

@@ -1,0 +1,53 @@
+// What nobody waits for any more although its bytes may still arrive: it is kept, with the places
+// that it uses, until it has ended. Nothing of it is freed under a device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace nobounce::session {
+
+struct SessionState;
+struct TransferState_;
+struct BatchState;
+
+class GivenUp {
+ public:
+  /// `ended` says whether it has ended; it must be cheap and take no lock.
+  void keep(std::shared_ptr<void> mover, std::function<bool()> ended);
+  /// A place that one of them uses.
+  void keep(std::shared_ptr<void> place);
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] bool all_ended() const;
+  /// Lets go of all of it, movers first. They must have ended.
+  void clear();
+
+ private:
+  struct Mover {
+    std::shared_ptr<void> kept;
+    std::function<bool()> ended;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Mover> movers_;
+  std::vector<std::shared_ptr<void>> places_;
+};
+
+/// How long what is dropped gets to end after it was told to.
+constexpr std::uint64_t drop_patience_ns = 30'000'000'000;
+
+/// Cancels it and waits for its end, for so long at most. What has not ended then is given up,
+/// which one line on stderr says.
+void let_go(std::unique_ptr<TransferState_> transfer, std::uint64_t patience_ns);
+void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns);
+
+/// At the end of a session: waits a while for what was given up, and lets go of it. False: some of
+/// it has not ended, and all that the session has must stay for good.
+[[nodiscard]] bool end_given_up(SessionState& state);
+/// Keeps a session until the process ends, which one line on stderr says.
+void keep_for_good(std::unique_ptr<SessionState> state);
+
+}  // namespace nobounce::session

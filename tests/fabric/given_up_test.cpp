@@ -1,0 +1,224 @@
+// Copies that never end: whoever drops their handles gets away in time, and nothing is freed that
+// bytes may still reach.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nobounce/async.hpp>
+#include <nobounce/batch.hpp>
+#include "support/around_host.hpp"
+#include "support/soft_session.hpp"
+
+namespace nobounce::test {
+namespace {
+
+namespace cuda = system::cuda;
+
+constexpr std::uint64_t part = 1u << 20;
+constexpr std::uint64_t patience_ns = 60'000'000'000;
+
+/// A driver of which nobody learns that a copy has ended.
+class SilentCuda final : public support::AroundCuda {
+ public:
+  explicit SilentCuda(system::Cuda& inner) : AroundCuda(inner), inner_(inner) {}
+  bool silent = false;
+
+  CUresult stream_query(CUstream stream) override {
+    return silent ? cuda::error_not_ready : inner_.stream_query(stream);
+  }
+  CUresult event_query(CUevent event) override {
+    return silent ? cuda::error_not_ready : inner_.event_query(event);
+  }
+
+ private:
+  system::Cuda& inner_;
+};
+
+class HearingProcess final : public system::Process {
+ public:
+  explicit HearingProcess(system::Process& inner) : inner_(inner) {}
+  std::uint64_t id() override { return inner_.id(); }
+  bool alive(std::uint64_t process_id) override { return inner_.alive(process_id); }
+  std::uint32_t user() override { return inner_.user(); }
+  void warn(std::string_view line) override { lines.emplace_back(line); }
+  std::vector<std::string> lines;
+
+ private:
+  system::Process& inner_;
+};
+
+/// Time that nobody has: while `silent`, a wait is over soon, and one without a deadline is a
+/// fault.
+class ImpatientWorkers final : public system::Workers {
+ public:
+  explicit ImpatientWorkers(system::Host& host) : host_(host), inner_(host.workers()) {}
+  bool silent = false;
+
+  Result<system::WorkerId> start(system::Worker& worker, std::string_view name) override {
+    return inner_.start(worker, name);
+  }
+  void wake(system::WorkerId id) override { inner_.wake(id); }
+  void stop(system::WorkerId id) override { inner_.stop(id); }
+  bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override {
+    if (!silent) return inner_.wait(ready, deadline_ns);
+    EXPECT_NE(deadline_ns, 0u) << "a wait without a deadline";
+    return inner_.wait(ready, host_.clock().now_ns() + soon_ns);
+  }
+  void give_way() override { inner_.give_way(); }
+  void notify() override { inner_.notify(); }
+  unsigned concurrency() const override { return inner_.concurrency(); }
+
+ private:
+  static constexpr std::uint64_t soon_ns = 2'000'000;
+  system::Host& host_;
+  system::Workers& inner_;
+};
+
+class HearingHost final : public support::AroundHost {
+ public:
+  explicit HearingHost(system::Host& inner) : AroundHost(inner), heard(inner.process()) {}
+  system::Process& process() override { return heard; }
+  HearingProcess heard;
+};
+
+struct SilentRig {
+  SilentRig() {
+    auto made = fabric::SoftHost::create(machine_with("workstation"), {.deterministic = true});
+    if (!made.ok()) throw std::runtime_error(to_string(made.error()));
+    soft = std::move(*made);
+    host = std::make_unique<HearingHost>(*soft);
+    driver = std::make_unique<SilentCuda>(**soft->cuda());
+    host->cuda_table = driver.get();
+    workers = std::make_unique<ImpatientWorkers>(*soft);
+    host->workers_part = workers.get();
+    auto opened = Session::open(*host, SoftSession::quiet());
+    if (!opened.ok()) throw std::runtime_error(to_string(opened.error()));
+    session.emplace(std::move(*opened));
+    source.emplace(*session->allocate_host(2 * part));
+    target.emplace(*session->allocate(0, 2 * part));
+    memory = std::get<GpuMemory>(target->place());
+  }
+  void silence(bool wanted) { driver->silent = workers->silent = wanted; }
+  [[nodiscard]] bool still_there() const {
+    unsigned type = 0;
+    return driver->pointer_get_attribute(&type, cuda::pointer_memory_type, memory.address.value) ==
+           cuda::success;
+  }
+  [[nodiscard]] std::size_t lines_with(std::string_view text) const {
+    std::size_t count = 0;
+    for (const std::string& line : host->heard.lines) {
+      if (line.find(text) != std::string::npos) ++count;
+    }
+    return count;
+  }
+
+  std::unique_ptr<fabric::SoftHost> soft;
+  std::unique_ptr<HearingHost> host;
+  std::unique_ptr<SilentCuda> driver;
+  std::unique_ptr<ImpatientWorkers> workers;
+  std::optional<Session> session;
+  std::optional<Region> source;
+  std::optional<Region> target;
+  GpuMemory memory;
+};
+
+void drop_streams(SilentRig& rig) {
+  cuda::CUcontext context = nullptr;
+  cuda::CUstream stream = nullptr;
+  cuda::CUstream other = nullptr;
+  ASSERT_EQ(rig.driver->device_primary_ctx_retain(&context, 0), cuda::success);
+  ASSERT_EQ(rig.driver->ctx_push_current(context), cuda::success);
+  ASSERT_EQ(rig.driver->stream_create(&stream, cuda::stream_non_blocking), cuda::success);
+  ASSERT_EQ(rig.driver->stream_create(&other, cuda::stream_non_blocking), cuda::success);
+  ASSERT_EQ(rig.driver->ctx_pop_current(nullptr), cuda::success);
+  std::optional<Streams> streams(*Streams::open(*rig.session));
+  rig.silence(true);
+  auto late = streams->enqueue(stream, rig.source->place(0, part), rig.target->place(0, part),
+                               {.deadline_ns = 1'000'000});
+  auto closed = streams->enqueue(other, rig.source->place(part, part),
+                                 rig.target->place(part, part), {.deadline_ns = patience_ns});
+  ASSERT_TRUE(late.ok() && closed.ok());
+  rig.workers->silent = false;  // the watchdog has its time
+  const auto outcome = late->wait(patience_ns);
+  rig.workers->silent = true;
+  ASSERT_TRUE(outcome.has_value());
+  ASSERT_FALSE(outcome->ok());
+  EXPECT_EQ(outcome->error->cause, Cause::async_wait_released_by_watchdog);
+  EXPECT_NE(outcome->error->detail.find("may still write"), std::string::npos);
+  streams.reset();
+  const auto told = closed->poll();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->receipt.state, TransferState::failed);
+}
+
+void drop_transfer(SilentRig& rig) {
+  rig.silence(true);
+  auto transfer = rig.session->start(rig.source->place(), rig.target->place());
+  ASSERT_TRUE(transfer.ok()) << to_string(transfer.error());
+}
+
+/// As the assignment of another handle does.
+void replace_transfer(SilentRig& rig) {
+  auto ended = rig.session->start(rig.source->place(0, 0), rig.target->place(0, 0));
+  ASSERT_TRUE(ended.ok()) << to_string(ended.error());
+  rig.silence(true);
+  auto transfer = rig.session->start(rig.source->place(), rig.target->place());
+  ASSERT_TRUE(transfer.ok()) << to_string(transfer.error());
+  *transfer = std::move(*ended);
+}
+
+void drop_batch(SilentRig& rig) {
+  const std::vector<TransferRequest> requests = {
+      {rig.source->place(0, part), rig.target->place(0, part)},
+      {rig.source->place(part, part), rig.target->place(part, part)}};
+  rig.silence(true);
+  auto batch = rig.session->start_batch(requests, {.at_once = 2});
+  ASSERT_TRUE(batch.ok());
+}
+
+struct Dropped {
+  const char* name;
+  void (*drop)(SilentRig& rig);
+};
+
+class GivenUp : public ::testing::TestWithParam<Dropped> {};
+
+TEST_P(GivenUp, IsKeptUntilItHasEnded) {
+  SilentRig rig;
+  GetParam().drop(rig);
+  if (HasFatalFailure()) return;
+  EXPECT_GE(rig.lines_with("may still arrive"), 1u);
+  rig.source.reset();
+  rig.target.reset();
+  EXPECT_TRUE(rig.still_there()) << "freed under a copy";
+  rig.silence(false);
+  rig.session.reset();
+  EXPECT_FALSE(rig.still_there()) << "it had ended, and stays all the same";
+  EXPECT_EQ(rig.lines_with("until the process ends"), 0u);
+}
+
+TEST_P(GivenUp, IsKeptForGoodWhereItNeverEnds) {
+  SilentRig rig;
+  GetParam().drop(rig);
+  if (HasFatalFailure()) return;
+  rig.source.reset();
+  rig.target.reset();
+  rig.session.reset();
+  EXPECT_TRUE(rig.still_there()) << "freed under a copy";
+  EXPECT_EQ(rig.lines_with("until the process ends"), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GivenUp,
+                         ::testing::Values(Dropped{"Streams", drop_streams},
+                                           Dropped{"Transfer", drop_transfer},
+                                           Dropped{"ReplacedTransfer", replace_transfer},
+                                           Dropped{"Batch", drop_batch}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace nobounce::test
