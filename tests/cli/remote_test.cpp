@@ -100,23 +100,32 @@ TEST(Remote, OneGibibyteTravelsDirectlyAndCostsNoHostMemory) {
 }
 
 TEST(Remote, TheServersLedgerAgreesWithWhatItsClientSaysOrSaysWhyItIsNotCompared) {
-  for (const bool writing : {false, true}) {
-    Serving server(std::vector<std::string>{"--place", "gpu:0", "--length", "3000001", "--name",
-                                            "w", "--access", "write", "--ledger"} +
+  const std::string elsewhere = "not compared: the bytes arrived in the memory of another process";
+  for (const char* place : {"gpu:0", "host"}) {
+    SCOPED_TRACE(place);
+    Serving server(std::vector<std::string>{"--place", place, "--length", "3000001", "--name", "w",
+                                            "--access", "write", "--ledger"} +
                        without_registration,
                    Serving::Format::text);
     const std::string there = server.place("w");
-    const Ran ran = run_soft({"copy", writing ? "gpu:1" : there, writing ? there : "gpu:1",
-                              "--length", "3000001", "--ledger"});
-    ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+    // From the second one on, what lay there before is nobody's arrival.
+    for (const bool writing : {false, true, false}) {
+      SCOPED_TRACE(writing ? "written" : "read");
+      const Ran ran = run_soft(std::vector<std::string>{"copy", writing ? "gpu:1" : there,
+                                                        writing ? there : "gpu:1", "--length",
+                                                        "3000001", "--ledger"} +
+                               without_registration);
+      ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+      EXPECT_TRUE(holds(ran.out, "staged          3,000,001 B")) << ran.out;
+      EXPECT_TRUE(holds(ran.out, writing ? elsewhere : "equal")) << ran.out;
+      EXPECT_FALSE(holds(ran.out, "DIFFERENT")) << ran.out;
+    }
     const Ran served = server.finish(SIGTERM);
     EXPECT_EQ(served.exit_code, 0) << served.err;
-    const std::string& target = writing ? served.out : ran.out;
-    const std::string& source = writing ? ran.out : served.out;
-    EXPECT_FALSE(holds(target + source, "DIFFERENT")) << target << source;
-    EXPECT_TRUE(holds(target, "equal")) << target;
-    EXPECT_TRUE(holds(source, "not compared: the bytes arrived in the memory of another process"))
-        << source;
+    EXPECT_FALSE(holds(served.out, "DIFFERENT")) << served.out;
+    EXPECT_TRUE(holds(served.out, "staged                    3,000,001        3,000,001  equal"))
+        << served.out;
+    EXPECT_TRUE(holds(served.out, elsewhere)) << served.out;
   }
 }
 
