@@ -102,6 +102,7 @@ core::Explanation explain(core::Captures captures) {
   judge_text_rdma(text);
   judge_text_storage(text);
   judge_text_async(text);
+  blame_redirects(text);
   judge_text_machine(text);
   leave_out(text);
   join_rows(text.rows());

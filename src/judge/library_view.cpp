@@ -137,7 +137,8 @@ std::vector<LibraryView> library_views(const Machine& machine, const core::HostF
   }
   const bool coherent = std::any_of(machine.gpus.begin(), machine.gpus.end(),
                                     [](const Gpu& gpu) { return gpu.coherent; });
-  if (coherent && version >= Version{2, 4, 0} && version < Version{2, 27, 3}) {
+  // Words for a level are read since 2.6; no older version knows such a machine.
+  if (coherent && version >= Version{2, 6, 0} && version < Version{2, 27, 3}) {
     views.push_back({name, Cause::rdma_distance_over_limit,
                      "on coherent systems this version keeps to PCIe distances, which say nothing "
                      "here: set NCCL_NET_GDR_C2C=1 (2.26) or NCCL_NET_GDR_LEVEL=SYS"});

@@ -30,6 +30,13 @@ bool text_is_gpu(const std::string& name) {
   return name.rfind("GPU", 0) == 0 && name.size() > 3;
 }
 
+std::string short_address(const std::string& address) {
+  const std::size_t colon = address.find(':');
+  if (colon == std::string::npos || address.find(':', colon + 1) == std::string::npos)
+    return address;
+  return address.find_first_not_of('0') < colon ? address : address.substr(colon + 1);
+}
+
 void NodePairs::add(const std::string& host, const std::string& a, const std::string& b) {
   auto pair = unordered_pair(a, b);
   named_.emplace(host, pair.first, pair.second);
@@ -45,11 +52,15 @@ bool NodePairs::has(const std::string& host, const std::string& a, const std::st
 
 TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
   std::map<std::string, std::string> by_address;
+  std::set<std::uint32_t> versions;
   for (const core::CaptureSign& sign : captures.signs) {
     by_kind_[sign.kind].push_back(&sign);
     if (!sign.host.empty() && hosts_.size() < 4096) hosts_.insert(sign.host);
     if (sign.kind == core::SignKind::product) products_.emplace(sign.source, sign.word);
-    if (sign.kind == core::SignKind::gpu_address) by_address.emplace(sign.word, sign.source);
+    if (sign.kind == core::SignKind::gpu_address) {
+      by_address.emplace(sign.word, sign.source);
+      addresses_.emplace(sign.source, short_address(sign.word));
+    }
     if (sign.kind == core::SignKind::nic_name) {
       adapter_names_.emplace(sign.source, sign.word);
       matrix_names_.emplace(sign.word, sign.source);
@@ -72,6 +83,8 @@ TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
       if (absent.size() < 12) absent.push_back(&sign);
     }
     if (sign.kind == core::SignKind::library_version && sign.word == "rccl") amd_ = true;
+    if (sign.kind == core::SignKind::library_version && sign.word == "nccl")
+      versions.insert(static_cast<std::uint32_t>(sign.value));
     if ((sign.kind == core::SignKind::peer_access || sign.kind == core::SignKind::peer_connected) &&
         sign.value == 0)
       cannot_.emplace(sign.source, sign.target);
@@ -83,8 +96,13 @@ TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
     if (sign.kind != core::SignKind::level) continue;
     levels_.emplace(unordered_pair(sign.source, sign.target), &sign);
     if (text_is_gpu(sign.target) || nearness(sign.word) < 0) continue;
+    adapters_of_[sign.source].insert(sign.target);
     const auto [found, fresh] = nearest_.emplace(sign.source, &sign);
     if (!fresh && nearness(sign.word) < nearness(found->second->word)) found->second = &sign;
+  }
+  if (versions.size() == 1) nccl_version_ = *versions.begin();
+  for (const core::CapturePiece& piece : captures.pieces) {
+    if (piece.kind == "lspci_tree") take_bridges(piece);
   }
   // Products known by address, as lspci names them.
   for (const auto& [address, gpu] : by_address) {
@@ -99,6 +117,37 @@ TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
     }
     only_product_ = product;
   }
+}
+
+/// `81:00.0` with the path `root:80 80:01.0 81:00.0`.
+void TextCase::take_bridges(const core::CapturePiece& piece) {
+  for (const auto& [name, value] : piece.facts) {
+    if (name != "paths" || value.as_object() == nullptr) continue;
+    for (const auto& [address, path] : *value.as_object()) {
+      if (path.as_text() == nullptr) continue;
+      std::vector<std::string> above;
+      std::string_view rest = *path.as_text();
+      while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(' '), rest.size());
+        const std::string step(rest.substr(0, end));
+        if (step.rfind("root:", 0) != 0) above.push_back(short_address(step));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+      bridges_.emplace(short_address(address), std::move(above));
+    }
+  }
+}
+
+const std::vector<std::string>* TextCase::bridges_above(const std::string& device) const {
+  const auto address = addresses_.find(device);
+  const auto found =
+      bridges_.find(address == addresses_.end() ? short_address(device) : address->second);
+  return found == bridges_.end() ? nullptr : &found->second;
+}
+
+std::size_t TextCase::adapters_of(const std::string& gpu) const {
+  const auto found = adapters_of_.find(gpu);
+  return found == adapters_of_.end() ? 0 : found->second.size();
 }
 
 const std::vector<const core::CaptureSign*>& TextCase::all(core::SignKind kind) const {
@@ -159,6 +208,11 @@ const core::CaptureSign* TextCase::level_of(const std::string& a, const std::str
 std::string TextCase::name_of_adapter(const std::string& adapter) const {
   const auto found = matrix_names_.find(adapter);
   return found == matrix_names_.end() ? adapter : found->second;
+}
+
+std::string TextCase::device_of_adapter(const std::string& adapter) const {
+  const auto found = adapter_names_.find(adapter);
+  return found == adapter_names_.end() ? adapter : found->second;
 }
 
 const core::CaptureSign* TextCase::memory_beside(const core::CaptureSign& window) const {

@@ -1,6 +1,7 @@
 // One case: everything captured of a machine, looked up by the rules, and the rows they write.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,6 +30,8 @@ struct TextRow {
   std::string target;
   std::string host;
   std::string process;  ///< of a log
+  std::string format;   ///< of the text that shows it
+  int status = 0;       ///< of a completion that failed
   bool use = false;     ///< direct because a line shows the path in use
 };
 
@@ -69,6 +72,12 @@ class TextCase {
   [[nodiscard]] const core::CaptureSign* adapter_off(const std::string& host) const;
   /// The nearest adapter of a GPU in the matrix.
   [[nodiscard]] const core::CaptureSign* nearest_adapter(const std::string& gpu) const;
+  /// Adapters that a matrix shows for this GPU.
+  [[nodiscard]] std::size_t adapters_of(const std::string& gpu) const;
+  /// The bridges above a device, from its root port on; nothing where no tree shows it.
+  [[nodiscard]] const std::vector<std::string>* bridges_above(const std::string& device) const;
+  /// Of NCCL; 0 where no line says it, or where lines say several.
+  [[nodiscard]] std::uint32_t nccl_version() const { return nccl_version_; }
   /// RCCL: AMD's GPUs, whose modules and tools have other names.
   [[nodiscard]] bool amd() const { return amd_; }
   /// Lines that say that a module is absent; some of them.
@@ -76,6 +85,8 @@ class TextCase {
   /// A test says that the ordered pair has no peer access.
   [[nodiscard]] bool cannot(const std::string& a, const std::string& b) const;
   [[nodiscard]] std::string name_of_adapter(const std::string& adapter) const;
+  /// As commands and settings call it: mlx5_3 for NIC3.
+  [[nodiscard]] std::string device_of_adapter(const std::string& adapter) const;
   [[nodiscard]] const core::CaptureSign* smallest_bar1() const { return smallest_bar1_; }
   /// The memory that the same text tells of the same GPU.
   [[nodiscard]] const core::CaptureSign* memory_beside(const core::CaptureSign& window) const;
@@ -95,6 +106,8 @@ class TextCase {
   [[nodiscard]] NodePairs decided_pairs(Member member) const;
 
  private:
+  void take_bridges(const core::CapturePiece& piece);
+
   const core::Captures& captures_;
   std::map<core::SignKind, std::vector<const core::CaptureSign*>> by_kind_;
   std::map<std::string, std::string> products_;
@@ -107,11 +120,15 @@ class TextCase {
   std::map<std::pair<std::string, std::string>, const core::CaptureSign*> any_refusals_;
   std::map<std::string, const core::CaptureSign*> adapters_off_;  ///< by node
   std::map<std::string, const core::CaptureSign*> nearest_;       ///< by GPU
+  std::map<std::string, std::set<std::string>> adapters_of_;      ///< by GPU
+  std::map<std::string, std::string> addresses_;                  ///< of GPUs
+  std::map<std::string, std::vector<std::string>> bridges_;       ///< by address
   std::map<std::string, const core::CaptureSign*> settings_;
   std::map<std::string, const core::CaptureSign*> modules_;
   std::map<std::string, std::vector<const core::CaptureSign*>> absent_;
   std::string only_product_;
   bool amd_ = false;
+  std::uint32_t nccl_version_ = 0;
   std::set<std::pair<std::string, std::string>> cannot_;
   std::map<std::pair<std::uint64_t, std::string>, const core::CaptureSign*> memories_;
   const core::CaptureSign* smallest_bar1_ = nullptr;
@@ -123,6 +140,8 @@ class TextCase {
 /// PIX 0, PXB 1, PHB 2, NODE 3, SYS 4; below zero for other words.
 [[nodiscard]] int nearness(const std::string& word);
 [[nodiscard]] bool text_is_gpu(const std::string& name);
+/// `81:00.0` for 0000:81:00.0 and 00000000:81:00.0.
+[[nodiscard]] std::string short_address(const std::string& address);
 [[nodiscard]] std::pair<std::string, std::string> unordered_pair(const std::string& a,
                                                                  const std::string& b);
 /// Adds a cause once, and the lines of a sign.
@@ -138,6 +157,8 @@ void judge_text_machine(TextCase& text);
 void judge_text_rdma(TextCase& text);
 void judge_text_storage(TextCase& text);
 void judge_text_async(TextCase& text);
+/// Ports that redirect, for rows that failed as pairs behind such ports do. After the members.
+void blame_redirects(TextCase& text);
 
 /// What to do, and for an unknown row what would decide.
 [[nodiscard]] std::string text_remedy(const TextCase& text, const TextRow& row);

@@ -1,6 +1,9 @@
 // Text about the machine: distances, ACS, IOMMU, windows, guests. It says what could be, never what
 // was.
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
 
 #include "judge/text_case.hpp"
 
@@ -234,11 +237,13 @@ void judge_windows(TextCase& text) {
     }
     if (memory == nullptr && window->value >= 1024) continue;
     const bool tight = small || window->value < 1024;
-    TextRow& row = text.add(Member::rdma, Verdict::unknown, subject, "both",
-                            tight ? "the window is smaller than the memory: it bounds what can be "
-                                    "registered; no registration is shown"
-                                  : "the window covers the memory, so it is no obstacle; nothing "
-                                    "shows a registration");
+    std::string reason =
+        "the window covers the memory, so it is no obstacle; nothing shows a registration";
+    if (tight)
+      reason = "the window is " + std::to_string(static_cast<std::uint64_t>(window->value)) +
+               " MiB, which bounds what can be registered at one time; no registration is shown";
+    if (small) reason.replace(reason.find(','), 1, ", less than the memory,");
+    TextRow& row = text.add(Member::rdma, Verdict::unknown, subject, "both", std::move(reason));
     row.weight = RowWeight::background;
     blame(row, tight ? Cause::machine_bar1_too_small : Cause::evidence_capability_only);
     cite(row, *window);

@@ -1,5 +1,6 @@
 // Text about GPUs and network adapters.
 #include <algorithm>
+#include <array>
 
 #include "judge/text_case.hpp"
 
@@ -89,8 +90,75 @@ TextRow& net_row(TextCase& text, const CaptureSign& sign, Verdict verdict, std::
   row.target = adapter;
   row.host = sign.host;
   row.process = sign.other;
+  if (sign.piece < text.captures().pieces.size())
+    row.format = text.captures().pieces[sign.piece].kind;
   cite(row, sign);
   return row;
+}
+
+/// Completions by number, as enum ibv_wc_status has them (rdma-core, libibverbs/verbs.h).
+constexpr std::array<const char*, 24> completion_names = {
+    "success",
+    "local length error",
+    "local queue pair operation error",
+    "local EE context operation error",
+    "local protection error",
+    "flushed",
+    "memory window bind error",
+    "bad response",
+    "local access error",
+    "remote invalid request",
+    "remote access error",
+    "remote operation error",
+    "transport retries exceeded",
+    "receiver-not-ready retries exceeded",
+    "local RDD violation",
+    "remote invalid read request",
+    "remote abort",
+    "invalid EE context number",
+    "invalid EE context state",
+    "fatal error",
+    "response timeout",
+    "general error",
+    "tag matching error",
+    "tag matching rendezvous incomplete",
+};
+
+/// `status 4, local protection error; vendor error 81`.
+std::string completion_text(const CaptureSign& error) {
+  const auto status = static_cast<std::size_t>(error.value);
+  std::string said = "status " + std::to_string(status);
+  if (status < completion_names.size()) said += std::string(", ") + completion_names.at(status);
+  if (error.second > 0)
+    said += "; vendor error " + std::to_string(static_cast<std::uint64_t>(error.second));
+  return said;
+}
+
+Cause cause_of_completion(const CaptureSign& error) {
+  switch (static_cast<int>(error.value)) {
+    case 4:
+    case 8:
+    case 10:
+      return Cause::rdma_remote_access_error;
+    case 12:
+    case 13:
+      return Cause::rdma_retry_exceeded;
+    default:
+      return error.second == 81 ? Cause::rdma_remote_access_error : Cause::rdma_completion_error;
+  }
+}
+
+/// Whether the transfer that failed is one of this row's: of its process, its way round and its
+/// adapter, as far as the error names them.
+bool error_is_of(const TextCase& text, const CaptureSign& error, const TextRow& row) {
+  if (!error.other.empty() && error.other != row.process) return false;
+  const std::string& direction = row.verdict.direction;
+  if (!error.direction.empty() && (direction == "send" || direction == "receive") &&
+      error.direction != direction)
+    return false;
+  const std::string adapter = text.name_of_adapter(error.target);
+  const bool named = row.target.rfind("NET", 0) != 0 && !row.target.empty();
+  return adapter.empty() || !named || adapter == row.target;
 }
 
 std::string net_name(const CaptureSign& sign) {
@@ -162,7 +230,10 @@ void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSi
     return;
   }
   const CaptureSign* level = text.level_of(gpu_beside(sign), sign.target);
-  if (level == nullptr || nearness(level->word) < 3 || text.coherent()) return;
+  // Beyond PXB every version stages, unless it is told otherwise.
+  if (level == nullptr || nearness(level->word) < 2 || text.coherent() ||
+      text.setting("NCCL_NET_GDR_LEVEL") != nullptr || text.setting("NCCL_IB_GDR_LEVEL") != nullptr)
+    return;
   blame(row, Cause::rdma_distance_over_limit);
   if (level->word == "SYS") blame(row, Cause::machine_cross_socket);
   cite(row, *level);
@@ -189,41 +260,38 @@ void judge_use(TextCase& text, NetContext& context) {
     context.allowed_gpus.insert(sign->host + "|" + sign->source);
 }
 
-/// A completion error means that the path was in use and failed. Rows of the same process failed
-/// with it; of the others nobody knows whether their bytes arrived.
+/// A completion error means that a path was in use and failed: the rows that it can be of are
+/// broken, of the others nobody knows whether their bytes arrived.
 void judge_errors(TextCase& text) {
   const auto& errors = text.all(SignKind::net_error);
   if (errors.empty()) return;
-  std::set<std::string> processes;
-  bool unnamed = false;
-  Cause cause_of_rows = Cause::rdma_completion_error;
-  const auto cause_of = [](const CaptureSign& sign) {
-    if (sign.value == 4 || sign.value == 10 || sign.second == 81)
-      return Cause::rdma_remote_access_error;
-    if (sign.value == 12 || sign.value == 13) return Cause::rdma_retry_exceeded;
-    return Cause::rdma_completion_error;
-  };
-  for (const CaptureSign* sign : errors) {
-    if (sign->other.empty()) unnamed = true;
-    processes.insert(sign->other);
-    cause_of_rows = cause_of(*sign);
-  }
   for (TextRow& row : text.rows()) {
     if (row.verdict.member != Member::rdma || !row.use) continue;
-    const bool same = unnamed || processes.count(row.process) > 0;
-    row.verdict.verdict = same ? Verdict::broken : Verdict::unknown;
-    row.verdict.reason = same
-                             ? "GPU memory is handed to the adapter, and the transfer fails"
-                             : "GPU memory is handed to the adapter; the job met errors elsewhere, "
-                               "and nothing shows that these bytes arrived";
     row.use = false;
-    if (same) {
-      blame(row, cause_of_rows);
-      cite(row, *errors.front());
-    } else {
-      row.weight = RowWeight::open;
-      blame(row, Cause::evidence_text_incomplete);
+    // A flush is the consequence of another error.
+    const CaptureSign* own = nullptr;
+    std::size_t looked_at = 0;
+    for (const CaptureSign* error : errors) {
+      if (++looked_at > 256) break;
+      if (!error_is_of(text, *error, row)) continue;
+      if (own == nullptr || (own->value == 5 && error->value != 5)) own = error;
     }
+    if (own != nullptr) {
+      row.verdict.verdict = Verdict::broken;
+      row.verdict.reason = "GPU memory is handed to the adapter, and the transfer fails (" +
+                           completion_text(*own) + ")";
+      row.status = static_cast<int>(own->value);
+      blame(row, cause_of_completion(*own));
+      cite(row, *own);
+      continue;
+    }
+    row.verdict.verdict = Verdict::unknown;
+    row.verdict.reason =
+        "GPU memory is handed to the adapter; transfers of the job failed elsewhere or the other "
+        "way round, and nothing shows that these bytes arrived";
+    row.weight = RowWeight::open;
+    blame(row, Cause::evidence_text_incomplete);
+    cite(row, *errors.front());
   }
   std::set<std::string> said;
   for (const CaptureSign* sign : errors) {
@@ -231,11 +299,12 @@ void judge_errors(TextCase& text) {
              .second ||
         said.size() > 256)
       continue;
-    TextRow& row = net_row(text, *sign, Verdict::broken,
-                           "the adapter reports a completion error (status " +
-                               std::to_string(static_cast<int>(sign->value)) + ")");
+    TextRow& row =
+        net_row(text, *sign, Verdict::broken,
+                "the adapter reports a completion error (" + completion_text(*sign) + ")");
     if (sign->source.empty() && sign->target.empty()) row.verdict.subject = "GPU-NIC";
-    blame(row, cause_of(*sign));
+    row.status = static_cast<int>(sign->value);
+    blame(row, cause_of_completion(*sign));
   }
 }
 
@@ -347,6 +416,8 @@ void judge_registrations(TextCase& text) {
       TextRow& row =
           text.add(Member::rdma, Verdict::unknown, sign->target.empty() ? "NIC" : sign->target,
                    "both", "the measurement never touched GPU memory");
+      row.target = sign->target;
+      row.format = "perftest";
       blame(row, Cause::rdma_host_memory_test);
       cite(row, *sign);
     }
@@ -510,17 +581,6 @@ void judge_text_rdma(TextCase& text) {
   judge_protocols(text);
   judge_modules(text);
   judge_abilities(text);
-  // A failure on GPU memory and a port that redirects: the usual reason.
-  const CaptureSign* redirect = text.first(SignKind::acs_redirect);
-  if (redirect == nullptr) return;
-  for (TextRow& row : text.rows()) {
-    const bool failed =
-        row.verdict.verdict == Verdict::broken || row.verdict.verdict == Verdict::degraded;
-    if (!failed || (row.verdict.member != Member::rdma && row.verdict.member != Member::p2p))
-      continue;
-    blame(row, Cause::machine_acs_redirect);
-    cite(row, *redirect);
-  }
 }
 
 }  // namespace nobounce::judge

@@ -1,6 +1,10 @@
 // What to do about a row of text, and for an unknown one, what would decide.
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
+#include "core/remedy_risk.hpp"
+#include "judge/text_advice.hpp"
 #include "judge/text_case.hpp"
 
 namespace nobounce::judge {
@@ -52,86 +56,101 @@ std::string what_decides(const TextCase& text, const TextRow& row) {
   }
 }
 
-/// The ports that the evidence names go into the command.
-std::string with_ports(const TextCase& text, std::string_view remedy) {
-  std::string filled(remedy);
-  std::string ports;
-  std::size_t count = 0;
-  std::size_t looked_at = 0;
-  for (const core::CaptureSign* sign : text.all(core::SignKind::acs_redirect)) {
-    if (count == 8 || ++looked_at > 64) break;
-    if (sign->source.empty()) continue;
-    ++count;
-    ports += (ports.empty() ? "" : " ") + sign->source;
+/// What less is safe afterwards, where the remedy says nothing of it.
+std::string risk_of(Cause cause, const std::string& remedy) {
+  for (const core::RemedyRisk& risk : core::risks_of(cause)) {
+    if (!risk.gives_up.empty() && risk.lasting != core::Lasting::this_run &&
+        remedy.find(risk.way) != std::string::npos)
+      return " (with " + std::string(risk.way) + " " + std::string(risk.gives_up) + ")";
   }
-  if (ports.empty()) return filled;
-  return "for port in " + ports +
-         "; do sudo setpci -s $port ECAP_ACS+6.w=0:2c; done (until reboot; not where virtual "
-         "machines "
-         "need the isolation)";
+  return {};
 }
 
-/// What the remedies name is NVIDIA's; on AMD's GPUs the same is done otherwise.
-std::string amd_remedy(Cause cause) {
-  switch (cause) {
-    case Cause::rdma_peermem_not_loaded:
-    case Cause::rdma_peermem_load_failed:
-    case Cause::rdma_peermem_unseen_by_library:
-      return "look for amdkfd in /sys/kernel/mm/memory_peers (the peer-memory client of amdgpu, "
-             "with "
-             "MLNX_OFED or DOCA-OFED); or, where the kernel exports GPU memory as dma-buf, run "
-             "with "
-             "NCCL_DMABUF_ENABLE=1";
-    case Cause::rdma_dmabuf_not_supported:
-      return "use a kernel and rdma-core with dma-buf for RDMA, or the peer-memory client of "
-             "amdgpu";
-    case Cause::rdma_registration_failed:
-      return "check the peer-memory client of amdgpu or dma-buf, the size of the GPU's window and "
-             "ulimit -l; the errno says which";
-    case Cause::rdma_host_memory_test:
-      return "measure with GPU memory: ib_write_bw --use_rocm=0";
-    case Cause::machine_nvlink_down:
-      return "rocm-smi --showtopo and the kernel's messages of amdgpu show the links of the pair";
-    default:
-      return {};
-  }
-}
-
-std::string remedy_for(const TextCase& text, Cause cause) {
-  if (cause == Cause::machine_acs_redirect) return with_ports(text, cause_row(cause).remedy);
+std::string remedy_for(const TextCase& text, const TextRow& row, Cause cause) {
+  const std::string advice = text_advice(text, row, cause);
+  if (!advice.empty()) return advice;
   std::string remedy(cause_row(cause).remedy);
-  if (!text.amd()) return remedy;
-  const std::string own = amd_remedy(cause);
-  if (!own.empty()) return own;
-  for (const std::string_view word : {"nvidia", "NVIDIA", "CUDA", "--use_cuda", "GeForce"}) {
-    if (remedy.find(word) != std::string::npos)
-      return "nobounce explain " + std::string(to_string(cause)) +
-             " says what to look for; its commands are those of NVIDIA's GPUs";
+  if (text.amd()) {
+    for (const std::string_view word : {"nvidia", "NVIDIA", "CUDA", "--use_cuda", "GeForce"}) {
+      if (remedy.find(word) != std::string::npos)
+        return "nobounce explain " + std::string(to_string(cause)) +
+               " says what to look for; its commands are those of NVIDIA's GPUs";
+    }
   }
-  return remedy;
+  return remedy + risk_of(cause, remedy);
+}
+
+/// Slow, and no text tells why.
+std::string degraded_advice(const TextCase& text, const TextRow& row) {
+  std::string advice = text.amd() ? "See how far the two are apart (rocm-smi --showtopo)"
+                                  : "See how far the two are apart (nvidia-smi topo -m: PIX or PXB "
+                                    "is good)";
+  if (row.verdict.member == Member::rdma) advice += ", and measure with the nearest of them";
+  return advice +
+         "; sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl|LnkSta:' shows ports that redirect "
+         "(ReqRedir+) and links below their width";
+}
+
+bool is_one_of(Cause cause, std::initializer_list<Cause> list) {
+  return std::find(list.begin(), list.end(), cause) != list.end();
+}
+
+/// Says that bytes are staged or fail and not why: of use where nothing else is known.
+bool says_no_reason(Cause cause) {
+  return is_one_of(cause, {Cause::rdma_host_buffers, Cause::p2p_shared_memory_transport,
+                           Cause::rdma_socket_transport, Cause::rdma_registration_failed,
+                           Cause::storage_compat_used, Cause::storage_compat_refused,
+                           Cause::evidence_capability_only, Cause::evidence_text_incomplete});
+}
+
+/// The advice for one cause of the row is that for another, too.
+bool is_covered(const std::vector<Cause>& causes, Cause cause) {
+  const auto has = [&causes](Cause other) {
+    return std::find(causes.begin(), causes.end(), other) != causes.end();
+  };
+  const bool far =
+      cause == Cause::machine_cross_socket || cause == Cause::machine_cross_host_bridge;
+  return (far && (has(Cause::rdma_distance_over_limit) || has(Cause::rdma_wrong_nic) ||
+                  has(Cause::p2p_shared_memory_transport))) ||
+         (cause == Cause::machine_iommu_fault && has(Cause::machine_iommu_translated)) ||
+         (cause == Cause::async_cpu_proxy && has(Cause::async_doorbell_unmapped));
 }
 
 }  // namespace
 
 std::string text_remedy(const TextCase& text, const TextRow& row) {
-  const bool unknown = row.verdict.verdict == Verdict::unknown;
-  std::string remedy;
-  // The most telling cause first: that a path is staged says less than why.
-  std::vector<Cause> causes = row.verdict.causes;
-  std::stable_partition(causes.begin(), causes.end(), [](Cause cause) {
-    return cause != Cause::rdma_host_buffers && cause != Cause::p2p_shared_memory_transport &&
-           cause != Cause::rdma_remote_access_error && cause != Cause::storage_compat_used &&
-           cause != Cause::storage_compat_refused && cause != Cause::machine_guest_topology_hidden;
-  });
-  for (const Cause cause : causes) {
-    if (cause == Cause::evidence_capability_only || cause == Cause::evidence_text_incomplete)
-      continue;
-    remedy = remedy_for(text, cause);
-    break;
-  }
   if (row.verdict.verdict == Verdict::direct) return {};
-  if (!unknown) return remedy;
-  return (remedy.empty() ? "" : remedy + ". ") + "What would decide: " + what_decides(text, row);
+  const std::vector<Cause>& causes = row.verdict.causes;
+  std::vector<std::string> remedies;
+  const auto put = [&](Cause cause) {
+    std::string remedy = remedy_for(text, row, cause);
+    if (!remedy.empty() && std::find(remedies.begin(), remedies.end(), remedy) == remedies.end())
+      remedies.push_back(std::move(remedy));
+  };
+  // What a machine needs first; then what was seen of it; then what a guest cannot see.
+  const auto turn_of = [](Cause cause) {
+    if (cause == Cause::machine_guest_topology_hidden) return 2;
+    return is_one_of(cause, {Cause::p2p_slower_than_staged, Cause::p2p_no_gain}) ? 1 : 0;
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const Cause cause : causes) {
+      if (!says_no_reason(cause) && !is_covered(causes, cause) && turn_of(cause) == turn)
+        put(cause);
+    }
+  }
+  if (remedies.empty()) {
+    for (const Cause cause : causes) {
+      if (!is_one_of(cause, {Cause::evidence_capability_only, Cause::evidence_text_incomplete}) &&
+          !is_covered(causes, cause))
+        put(cause);
+    }
+  }
+  if (remedies.empty() && row.verdict.verdict == Verdict::degraded)
+    remedies.push_back(degraded_advice(text, row));
+  std::string joined;
+  for (const std::string& remedy : remedies) joined += (joined.empty() ? "" : ". ") + remedy;
+  if (row.verdict.verdict != Verdict::unknown) return joined;
+  return (joined.empty() ? "" : joined + ". ") + "What would decide: " + what_decides(text, row);
 }
 
 }  // namespace nobounce::judge
