@@ -68,6 +68,42 @@ void compare_fields(const Side& before, const Side& after, std::vector<DiffLine>
   }
 }
 
+/// Why a machine has no GPU, as far as its libraries say it.
+std::string why_no_gpu(const Side& side) {
+  Result<system::Nvml*> nvml = side.opened.host->nvml();
+  if (nvml.ok()) return "none: NVML is there and lists none";
+  const Error& error = nvml.error();
+  return "none: " +
+         (error.detail.empty() ? error.attempted : error.attempted + ": " + error.detail);
+}
+
+/// How many devices each has: what is not there is the cause of most of the rest.
+void compare_counts(const Side& before, const Side& after, std::vector<DiffLine>& lines) {
+  const Machine& one = before.surveyed.machine;
+  const Machine& other = after.surveyed.machine;
+  const auto compare = [&lines](DiffLine line, std::size_t here, std::size_t there) {
+    if (here == there) return;
+    if (here != 0) line.before = std::to_string(here);
+    if (there != 0) line.after = std::to_string(there);
+    lines.push_back(std::move(line));
+  };
+  const bool none = one.gpus.empty() || other.gpus.empty();
+  compare({none ? DiffWeight::verdict : DiffWeight::setting, "GPUs",
+           one.gpus.empty() ? why_no_gpu(before) : "", other.gpus.empty() ? why_no_gpu(after) : "",
+           "p2p, storage, rdma, async", none ? Cause::machine_no_gpu : Cause::none},
+          one.gpus.size(), other.gpus.size());
+  compare({DiffWeight::setting, "network adapters", "none", "none", "rdma", Cause::none},
+          one.nics.size(), other.nics.size());
+  compare({DiffWeight::setting, "drives", "none", "none", "storage", Cause::none},
+          one.drives.size(), other.drives.size());
+}
+
+/// Worst first; of one weight, what both have and judge otherwise before what one of them lacks.
+bool goes_first(const DiffLine& a, const DiffLine& b) {
+  const auto lacks = [](const DiffLine& line) { return line.before.empty() || line.after.empty(); };
+  return a.weight != b.weight ? a.weight < b.weight : !lacks(a) && lacks(b);
+}
+
 Attempt<Side> open_side(const std::string& text, system::Host& live) {
   MachineSelection selection;
   // A file is a recording; all else is as of --machine.
@@ -99,10 +135,10 @@ int run_diff(Console& console, const DiffArguments& arguments, system::Host& liv
   const Side& one = std::get<Side>(before);
   const Side& other = std::get<Side>(after);
   report::DiffReport report{one.opened.label, other.opened.label, {}};
+  compare_counts(one, other, report.lines);
   compare_rows(one, other, report.lines);
   compare_fields(one, other, report.lines);
-  std::stable_sort(report.lines.begin(), report.lines.end(),
-                   [](const DiffLine& a, const DiffLine& b) { return a.weight < b.weight; });
+  std::stable_sort(report.lines.begin(), report.lines.end(), goes_first);
   if (console.json()) {
     console.document(report::diff_json(report));
   } else {
