@@ -317,6 +317,9 @@ std::string_view nccl_distance_name(std::uint32_t version, std::uint64_t distanc
     std::vector<std::string_view> names;
   };
   static const std::vector<Row> rows = {
+      // SOC: any two host bridges. In 2.3 to 2.5 the limit itself is refused, too.
+      {20305, {"PIX", "PXB", "PHB", "SOC"}},
+      {20406, {"PIX", "PXB", "PHB", "NODE", "SYS"}},
       {20604, {"LOC", "NVL", "PIX", "PXB", "PHB", "SYS", "NET"}},
       {20803, {"LOC", "NVL", "NVB", "PIX", "PXB", "PHB", "SYS"}},
       {21207, {"LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS", "NET"}},

@@ -1,6 +1,12 @@
 // NCCL's levels over its versions, as its sources have them at the tags named.
 #include "judge/nccl_level.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <system_error>
+
 namespace nobounce::judge {
 
 namespace {
@@ -40,6 +46,30 @@ std::string nccl_level_setting(NcclReach reach, std::string_view distance, std::
   if (version >= 20600) return name + "=" + word;
   return name + "=" + number +
          " (this version takes a number, and reads a word as 0, which switches it off)";
+}
+
+std::optional<bool> nccl_level_admits(std::string_view value, std::string_view distance,
+                                      std::uint32_t version) {
+  constexpr int sys = 4;
+  const int wanted = distance == "PXB"    ? 1
+                     : distance == "PHB"  ? 2
+                     : distance == "NODE" ? 3
+                     : distance == "SYS"  ? sys
+                                          : 0;
+  int number = -1;
+  const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool is_number = read.ec == std::errc() && number >= 0;
+  if (version != nccl_unknown_version && version < 20600) return wanted < (is_number ? number : 0);
+  if (is_number) {
+    constexpr std::array<int, 6> limits = {-1, 0, 1, 3, sys, sys};
+    return wanted <= limits.at(static_cast<std::size_t>(std::min(number, 5)));
+  }
+  if (value == "LOC" || value == "NVL" || value == "NVB" || value == "C2C") return false;
+  if (value == "PIX") return wanted <= 0;
+  if (value == "PXB" || value == "P2C" || value == "PXN") return wanted <= 1;
+  if (value == "PHB") return wanted <= 3;
+  if (value == "SYS") return true;
+  return std::nullopt;
 }
 
 bool nccl_knows_dmabuf(std::uint32_t version) {

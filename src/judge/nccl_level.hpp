@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ inline constexpr std::uint32_t nccl_unknown_version = 0;
 /// one of nvidia-smi's: PIX, PXB, PHB, NODE, SYS; others are taken as the farthest.
 [[nodiscard]] std::string nccl_level_setting(NcclReach reach, std::string_view distance,
                                              std::uint32_t version);
+
+/// Whether a value of such a variable admits pairs at this distance of nvidia-smi's; an empty
+/// distance asks whether it admits any over PCIe. Nothing where the version ignores the value.
+[[nodiscard]] std::optional<bool> nccl_level_admits(std::string_view value,
+                                                    std::string_view distance,
+                                                    std::uint32_t version);
 
 /// dma-buf is a way for this version; for one that is not known it may be.
 [[nodiscard]] bool nccl_knows_dmabuf(std::uint32_t version);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <string_view>
 
 #include "judge/nccl_level.hpp"
 #include "judge/text_path.hpp"
@@ -116,10 +117,30 @@ std::string host_buffers_advice(const TextCase& text, const TextRow& row) {
            "not, UCX was built without CUDA (ucx_info -v), or the module is missing (" +
            std::string(module_command) +
            "); UCX_IB_GPU_DIRECT_RDMA=yes ends with an error where it would stage";
-  if (only_sends_are_staged(text, row))
+  for (const char* name : {"NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL", "NCCL_IB_CUDA_SUPPORT"}) {
+    const CaptureSign* setting = text.setting(name);
+    if (setting == nullptr) continue;
+    // A word is 0 to versions that read numbers.
+    const bool word = text.nccl_version() != nccl_unknown_version && text.nccl_version() < 20600 &&
+                      setting->other.find_first_of("0123456789") == std::string::npos;
+    if (setting->other == "0" ||
+        !nccl_level_admits(setting->other, "", text.nccl_version()).value_or(true))
+      return "unset " + std::string(name) + ": it is " + setting->other +
+             (word ? ", which this version reads as 0," : "") +
+             " and keeps GPU memory from all adapters";
+  }
+  if (only_sends_are_staged(text, row)) {
+    // By the compute capability since v2.19.1-1 (src/graph/paths.cc).
+    const char* gpus = text.nccl_version() == nccl_unknown_version
+                           ? "GPUs without NVLink (since 2.19 only those before Ampere)"
+                       : text.nccl_version() < 21901 ? "GPUs without NVLink"
+                                                     : "GPUs before Ampere without NVLink";
     return "Receiving is direct, so module and distance are good: it is NCCL's rule for reads of "
-           "GPU memory, by GPUs before Ampere without NVLink, or NCCL_NET_GDR_READ=0. "
-           "NCCL_NET_GDR_READ=1 lifts it; compare the rates, many chipsets are slow at it";
+           "memory of " +
+           std::string(gpus) +
+           ", or NCCL_NET_GDR_READ=0. NCCL_NET_GDR_READ=1 lifts it; compare the rates, many "
+           "chipsets are slow at it";
+  }
   std::string advice = "Find out why: ";
   advice += module_command;
   advice += " (empty: the module is missing";
@@ -342,7 +363,8 @@ std::string setting_advice(const TextCase& text, const TextRow& row) {
            "and reboot";
   for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"}) {
     const CaptureSign* setting = text.setting(name);
-    if (setting == nullptr || setting->other == "0") continue;
+    if (setting == nullptr || (setting->other == "0" && name != std::string_view("NCCL_P2P_LEVEL")))
+      continue;
     return "unset " + std::string(name) + " (it is " + setting->other +
            "), after a look at who set it and why: it is the usual way around pairs that hang or "
            "corrupt data";
@@ -353,8 +375,11 @@ std::string setting_advice(const TextCase& text, const TextRow& row) {
 std::string module_advice(const TextCase& text) {
   const std::uint32_t version = text.nccl_version();
   std::string advice;
+  if (const CaptureSign* off = text.setting("NCCL_DMABUF_ENABLE");
+      off != nullptr && off->other == "0")
+    advice = "unset NCCL_DMABUF_ENABLE (it is 0): dma-buf needs no module. Otherwise: ";
   if (!text.any(SignKind::module_absent)) {
-    advice = std::string("On the host: ") + module_command + ". ";
+    advice += std::string("On the host: ") + module_command + ". ";
     if (version != nccl_unknown_version && version < 22304)
       advice +=
           "If it is loaded, this version of NCCL does not see it: update to 2.23.4 or later. "
@@ -503,6 +528,15 @@ std::string text_advice(const TextCase& text, const TextRow& row, Cause cause) {
       return emulation_advice(row);
     case Cause::storage_compat_refused:
       return refused_files_advice();
+    case Cause::async_doorbell_unmapped:
+      return "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in "
+             "/etc/modprobe.d/nvidia.conf, then rebuild the initramfs (update-initramfs -u, or "
+             "dracut -f) and reboot; it lets programs without root map registers of other devices. "
+             "Or run as root, or choose the mode in which a CPU thread rings";
+    case Cause::async_stream_memory_ops_unavailable:
+      return "Drivers before CUDA 12 need NVreg_EnableStreamMemOPs=1 (options nvidia "
+             "NVreg_EnableStreamMemOPs=1 in /etc/modprobe.d/nvidia.conf, and a reboot); later ones "
+             "have them on: update the driver, or let the host issue the transfers";
     case Cause::storage_driver_not_registered:
       return block_driver_advice(text);
     default:

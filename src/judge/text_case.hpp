@@ -31,7 +31,7 @@ struct TextRow {
   std::string host;
   std::string process;  ///< of a log
   std::string format;   ///< of the text that shows it
-  int status = 0;       ///< of a completion that failed
+  int status = 0;       ///< of a completion that failed; below zero: something else of the job did
   bool use = false;     ///< direct because a line shows the path in use
 };
 

@@ -123,11 +123,27 @@ TextRow& machine_row(TextCase& text, const CaptureSign& sign, Member member, std
   return row;
 }
 
+/// A matrix has NVLink between all pairs of GPUs, and shows adapters.
+bool pairs_are_bridged(const TextCase& text) {
+  bool pairs = false;
+  bool adapters = false;
+  for (const CaptureSign* sign : text.all(SignKind::level)) {
+    const bool pair = text_is_gpu(sign->source) && text_is_gpu(sign->target);
+    if (pair && sign->word.rfind("NV", 0) != 0) return false;
+    pairs = pairs || pair;
+    adapters = adapters || !pair;
+  }
+  return pairs && adapters;
+}
+
 /// Ports that redirect, all in one row per member: whether they lie on a pair's path is not shown.
 void judge_acs(TextCase& text) {
-  const bool adapters = text.any(SignKind::nic_shown);
-  const std::vector<Member> members =
-      adapters ? std::vector<Member>{Member::p2p, Member::rdma} : std::vector<Member>{Member::p2p};
+  // NVLink crosses no port.
+  const bool bridged = pairs_are_bridged(text);
+  const bool adapters = text.any(SignKind::nic_shown) || bridged;
+  std::vector<Member> members;
+  if (!bridged) members.push_back(Member::p2p);
+  if (adapters) members.push_back(Member::rdma);
   const auto leave = [&](SignKind kind, Cause cause, const char* reason) {
     const auto& signs = text.all(kind);
     if (signs.empty()) return;
@@ -236,6 +252,13 @@ void judge_windows(TextCase& text) {
       continue;
     }
     if (memory == nullptr && window->value >= 1024) continue;
+    // Where it is the reason of something, that row says all.
+    const bool blamed = std::any_of(text.rows().begin(), text.rows().end(), [](const TextRow& row) {
+      const std::vector<Cause>& causes = row.verdict.causes;
+      return row.verdict.verdict != Verdict::unknown &&
+             std::find(causes.begin(), causes.end(), Cause::machine_bar1_too_small) != causes.end();
+    });
+    if (blamed) continue;
     const bool tight = small || window->value < 1024;
     std::string reason =
         "the window covers the memory, so it is no obstacle; nothing shows a registration";

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "judge/nccl_level.hpp"
 #include "judge/text_case.hpp"
 
 namespace nobounce::judge {
@@ -82,6 +83,15 @@ bool offer_is_doubtful(const TextCase& text, const std::string& a, const std::st
   return text.is_geforce(a) || text.is_geforce(b) || text.guest();
 }
 
+/// What NCCL_P2P_LEVEL says of the pair. NVLink has a level of its own, which numbers do not name.
+bool limit_admits(const TextCase& text, const CaptureSign& setting, const CaptureSign& use) {
+  const CaptureSign* level = text.level_of(use.source, use.target);
+  const bool bridged = level != nullptr && level->word.rfind("NV", 0) == 0;
+  const std::string distance = level == nullptr || bridged ? std::string() : level->word;
+  if (bridged && setting.other != "LOC" && setting.other != "0") return true;
+  return nccl_level_admits(setting.other, distance, text.nccl_version()).value_or(true);
+}
+
 void judge_transports(TextCase& text) {
   for (const CaptureSign* sign : text.all(SignKind::peer_use)) {
     if (sign->other == "cut") {
@@ -104,7 +114,7 @@ void judge_transports(TextCase& text) {
     if (disabled != nullptr && disabled->other != "0") {
       blame(row, Cause::p2p_disabled_by_setting);
       cite(row, *disabled);
-    } else if (level != nullptr && (level->other == "LOC" || level->other == "0")) {
+    } else if (level != nullptr && !limit_admits(text, *level, *sign)) {
       blame(row, Cause::p2p_disabled_by_setting);
       cite(row, *level);
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "judge/nccl_level.hpp"
 #include "judge/text_case.hpp"
 
 namespace nobounce::judge {
@@ -231,9 +232,16 @@ void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSi
   }
   const CaptureSign* level = text.level_of(gpu_beside(sign), sign.target);
   // Beyond PXB every version stages, unless it is told otherwise.
-  if (level == nullptr || nearness(level->word) < 2 || text.coherent() ||
-      text.setting("NCCL_NET_GDR_LEVEL") != nullptr || text.setting("NCCL_IB_GDR_LEVEL") != nullptr)
-    return;
+  if (level == nullptr || nearness(level->word) < 2 || text.coherent()) return;
+  for (const char* name : {"NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL"}) {
+    const CaptureSign* limit = text.setting(name);
+    if (limit == nullptr) continue;
+    const auto admits = nccl_level_admits(limit->other, level->word, text.nccl_version());
+    if (!admits.has_value()) continue;
+    // It admits this distance, or none at all: then the distance is not the reason.
+    if (*admits || !nccl_level_admits(limit->other, "", text.nccl_version()).value_or(true)) return;
+    cite(row, *limit);
+  }
   blame(row, Cause::rdma_distance_over_limit);
   if (level->word == "SYS") blame(row, Cause::machine_cross_socket);
   cite(row, *level);
@@ -290,6 +298,7 @@ void judge_errors(TextCase& text) {
         "GPU memory is handed to the adapter; transfers of the job failed elsewhere or the other "
         "way round, and nothing shows that these bytes arrived";
     row.weight = RowWeight::open;
+    row.status = -1;
     blame(row, Cause::evidence_text_incomplete);
     cite(row, *errors.front());
   }
@@ -319,6 +328,7 @@ void judge_timeouts(TextCase& text) {
         "this path is in use, and a collective of the job did not end: nothing shows "
         "that bytes arrive";
     row.weight = RowWeight::open;
+    row.status = -1;
     row.use = false;
     blame(row,
           row.verdict.member == Member::p2p ? Cause::p2p_hang : Cause::evidence_text_incomplete);
@@ -342,8 +352,12 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
     if (context.allowed_gpus.count(gpu) > 0) continue;
     std::string reason = "the library refuses this distance (";
     reason += sign->word.empty() ? std::to_string(static_cast<int>(sign->value)) : sign->word;
-    reason += " beyond ";
-    reason += sign->other.empty() ? std::to_string(static_cast<int>(sign->second)) : sign->other;
+    if (sign->value == sign->second) {
+      reason += ", and takes only nearer ones";
+    } else {
+      reason += " beyond ";
+      reason += sign->other.empty() ? std::to_string(static_cast<int>(sign->second)) : sign->other;
+    }
     reason += sign->word.empty() ? "; what the numbers mean depends on the version)" : ")";
     TextRow& row = net_row(text, *sign, Verdict::staged, std::move(reason));
     row.process.clear();

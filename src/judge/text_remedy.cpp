@@ -22,6 +22,8 @@ std::string pair_of_command(const TextRow& row) {
 }
 
 std::string what_decides(const TextCase& text, const TextRow& row) {
+  if (row.status < 0)
+    return "a run of the job that ends without errors, with the same lines of this path";
   if (text.amd() && row.verdict.member == Member::p2p)
     return "the `via` lines of a run with NCCL_DEBUG=INFO; or a test that writes through the "
            "peer's "

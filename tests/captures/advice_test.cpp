@@ -227,6 +227,72 @@ TEST(Advice, OfHostBuffersNamesTheRuleForReads) {
   EXPECT_FALSE(says_of(plain, "NCCL_NET_GDR_READ")) << plain;
 }
 
+TEST(Advice, OfHostBuffersNamesTheSettingThatKeepsThem) {
+  const auto said = [](const std::string& version, const std::string& value) {
+    return advice(explain_text("NCCL_NET_GDR_LEVEL=" + value + "\n" +
+                               far_adapter("NCCL version " + version + "+cuda10.0\n", "SYS")),
+                  Member::rdma);
+  };
+  EXPECT_TRUE(says_of(said("2.4.2", "SYS"), "it is SYS, which this version reads as 0"))
+      << said("2.4.2", "SYS");
+  EXPECT_TRUE(says_of(said("2.21.5", "LOC"), "unset NCCL_NET_GDR_LEVEL: it is LOC"))
+      << said("2.21.5", "LOC");
+  EXPECT_TRUE(says_of(said("2.21.5", "PHB"), "NCCL_NET_GDR_LEVEL=SYS lets it"))
+      << said("2.21.5", "PHB");
+  EXPECT_FALSE(says_of(said("2.21.5", "SYS"), "NCCL_NET_GDR_LEVEL=SYS lets it"))
+      << said("2.21.5", "SYS");
+}
+
+/// A level that stops short of the pair is the reason that it goes through host memory.
+TEST(Advice, ALevelOfPeersIsASettingToo) {
+  const auto is_disabled = [](const std::string& version, const std::string& value,
+                              const std::string& level) {
+    const core::Explanation got = explain_text(
+        "        GPU0    GPU1\nGPU0     X      " + level + "\nGPU1    " + level +
+        "     X\n\nNCCL_P2P_LEVEL=" + value + "\nNCCL version " + version +
+        "+cuda12.2\nn:5:6 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n");
+    const core::ExplainedVerdict* row = row_of(got, Member::p2p, Verdict::staged, "forward");
+    return row != nullptr && is_blamed(*row, Cause::p2p_disabled_by_setting);
+  };
+  EXPECT_TRUE(is_disabled("2.18.3", "PXB", "SYS"));
+  EXPECT_TRUE(is_disabled("2.18.3", "LOC", "PIX"));
+  EXPECT_TRUE(is_disabled("2.18.3", "2", "NODE"));
+  EXPECT_FALSE(is_disabled("2.18.3", "PHB", "NODE"));
+  EXPECT_FALSE(is_disabled("2.18.3", "SYS", "SYS"));
+  EXPECT_FALSE(is_disabled("2.18.3", "NVL", "NV4"));
+  EXPECT_TRUE(is_disabled("2.5.7", "SYS", "PIX")) << "a word is read as 0";
+  EXPECT_FALSE(is_disabled("2.5.7", "4", "NODE"));
+}
+
+TEST(Advice, OfReadsFitsTheVersion) {
+  const auto said = [](const std::string& version) {
+    return advice(
+        explain_text(
+            "NCCL version " + version +
+            "+cuda12.2\n"
+            "n:5:6 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
+            "n:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n"),
+        Member::rdma);
+  };
+  EXPECT_FALSE(says_of(said("2.18.3"), "Ampere")) << said("2.18.3");
+  EXPECT_TRUE(says_of(said("2.20.5"), "GPUs before Ampere without NVLink")) << said("2.20.5");
+}
+
+/// What one row says of a window, or of a port beside NVLink, no other row repeats.
+TEST(Advice, RowsDoNotRepeatOrContradictEachOther) {
+  const core::Explanation window =
+      explain_texts(texts_of_case(cases_folder() / "bundle/small_window_slow_peer"));
+  for (const core::ExplainedVerdict& row : window.verdicts)
+    EXPECT_NE(row.member, Member::rdma) << shown_of(window);
+  const core::Explanation nvlink =
+      explain_texts(texts_of_case(cases_folder() / "bundle/near_nics_error_81"));
+  for (const core::ExplainedVerdict& row : nvlink.verdicts) {
+    if (row.member == Member::p2p) {
+      EXPECT_FALSE(is_blamed(row, Cause::machine_acs_redirect)) << shown_of(nvlink);
+    }
+  }
+}
+
 /// Every row that is not direct says what to do, and no advice is empty talk of "the reason".
 TEST(Advice, IsThereForEveryRowOfEveryCase) {
   const core::Json cases = json_of_file(cases_folder() / "cases.json");

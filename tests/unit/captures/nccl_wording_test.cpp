@@ -158,6 +158,9 @@ TEST(NcclWording, WhoSaysIt) {
 TEST(NcclDistances, ChangeTheirMeaningByVersion) {
   EXPECT_EQ(nccl_version_number("2.20.5"), 22005U);
   EXPECT_EQ(nccl_version_number("nonsense"), 0U);
+  EXPECT_EQ(nccl_distance_name(nccl_version_number("2.4.2"), 3), "SOC");
+  EXPECT_EQ(nccl_distance_name(nccl_version_number("2.4.8"), 3), "NODE");
+  EXPECT_EQ(nccl_distance_name(nccl_version_number("2.5.7"), 4), "SYS");
   EXPECT_EQ(nccl_distance_name(nccl_version_number("2.8.3"), 4), "PXB");
   EXPECT_EQ(nccl_distance_name(nccl_version_number("2.25.1"), 6), "PHB");
   EXPECT_EQ(nccl_distance_name(nccl_version_number("2.26.2"), 6), "PXN");
