@@ -16,6 +16,9 @@ namespace {
 using core::CaptureSign;
 using core::SignKind;
 
+constexpr const char* refusal_command =
+    "nvidia-smi topo -p2p r says why (CNS or TNS: chipset or topology, NS or GNS: product, DR: a "
+    "setting of the driver)";
 constexpr const char* module_command = "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'";
 
 std::string whole(double value) {
@@ -309,10 +312,9 @@ std::string shared_memory_advice(const TextCase& text, const TextRow& row) {
            "it out; both processes must see both GPUs, in containers with one IPC and one PID "
            "namespace, and the GPUs need peer access (nvidia-smi topo -p2p r)";
   if (text.refusal_of(row.host, row.source, row.target) != nullptr)
-    return "The driver offers no peer access for the pair, and the library keeps to that: "
-           "nvidia-smi topo -p2p r says why (CNS or TNS: chipset or topology, NS or GNS: product, "
-           "DR: a setting of the driver). NCCL_IGNORE_DISABLED_P2P=1 silences the message and "
-           "changes nothing";
+    return "The driver offers no peer access for the pair, and the library keeps to that: " +
+           std::string(refusal_command) +
+           ". NCCL_IGNORE_DISABLED_P2P=1 silences the message and changes nothing";
   const CaptureSign* level = text.level_of(row.source, row.target);
   if (level == nullptr || nearness(level->word) < 2) return hidden_peers_advice();
   return "Beyond one PCIe switch (here " + level->word +
@@ -452,6 +454,25 @@ std::string block_driver_advice(const TextCase& text) {
   return advice;
 }
 
+/// Slow, and no text tells why.
+std::string degraded_advice(const TextCase& text, const TextRow& row) {
+  std::string advice = text.amd() ? "See how far the two are apart (rocm-smi --showtopo)"
+                                  : "See how far the two are apart (nvidia-smi topo -m: PIX or PXB "
+                                    "is good)";
+  if (row.verdict.member == Member::rdma) advice += ", and measure with the nearest of them";
+  return advice +
+         "; sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl|LnkSta:' shows ports that redirect "
+         "(ReqRedir+) and links below their width";
+}
+
+/// Where no text tells the reason.
+std::string advice_without_cause(const TextCase& text, const TextRow& row) {
+  if (row.verdict.verdict == Verdict::degraded) return degraded_advice(text, row);
+  if (row.verdict.member == Member::p2p && !text.amd())
+    return std::string(refusal_command) + ". Until then copies go through host memory";
+  return {};
+}
+
 }  // namespace
 
 std::string amd_advice(Cause cause) {
@@ -489,6 +510,8 @@ std::string amd_advice(Cause cause) {
 
 std::string text_advice(const TextCase& text, const TextRow& row, Cause cause) {
   switch (cause) {
+    case Cause::none:
+      return advice_without_cause(text, row);
     case Cause::machine_acs_redirect:
       return redirect_advice(text, row);
     case Cause::rdma_remote_access_error:

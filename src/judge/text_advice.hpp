@@ -7,7 +7,8 @@
 
 namespace nobounce::judge {
 
-/// Without a full stop; empty where nothing more is known than the cause's own remedy says.
+/// Without a full stop; for no cause, where to look for it. Empty where nothing more is known than
+/// the cause's own remedy says.
 [[nodiscard]] std::string text_advice(const TextCase& text, const TextRow& row, Cause cause);
 
 /// What the cause's own remedy names is NVIDIA's; of AMD's GPUs the same is done otherwise.

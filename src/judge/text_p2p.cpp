@@ -67,8 +67,10 @@ void blame_refusal(const TextCase& text, TextRow& row, const std::string& a, con
     blame(row, Cause::p2p_product_not_supported);
   } else if (row.verdict.causes.empty()) {
     // A product that has peer access elsewhere: then the driver does not trust the board.
-    blame(row,
-          text.guest() ? Cause::machine_guest_topology_hidden : Cause::p2p_chipset_not_supported);
+    if (text.guest())
+      blame(row, Cause::machine_guest_topology_hidden);
+    else if (!first.empty() && !second.empty())
+      blame(row, Cause::p2p_chipset_not_supported);
   }
 }
 
@@ -274,8 +276,10 @@ void judge_data(TextCase& text) {
   for (const CaptureSign* sign : text.all(SignKind::peer_waived)) {
     TextRow& row = text.add(Member::p2p, Verdict::impossible, only_pair(text, *sign), "both",
                             "the test is left out, because the driver refuses a peer mapping");
-    blame(row,
-          text.any_geforce() ? Cause::p2p_product_not_supported : Cause::p2p_chipset_not_supported);
+    if (text.any_geforce())
+      blame(row, Cause::p2p_product_not_supported);
+    else if (text.any(SignKind::product))
+      blame(row, Cause::p2p_chipset_not_supported);
     cite(row, *sign);
   }
   for (const CaptureSign* sign : text.all(SignKind::peer_mismatch)) {

@@ -82,17 +82,6 @@ std::string remedy_for(const TextCase& text, const TextRow& row, Cause cause) {
   return remedy + risk_of(cause, remedy);
 }
 
-/// Slow, and no text tells why.
-std::string degraded_advice(const TextCase& text, const TextRow& row) {
-  std::string advice = text.amd() ? "See how far the two are apart (rocm-smi --showtopo)"
-                                  : "See how far the two are apart (nvidia-smi topo -m: PIX or PXB "
-                                    "is good)";
-  if (row.verdict.member == Member::rdma) advice += ", and measure with the nearest of them";
-  return advice +
-         "; sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl|LnkSta:' shows ports that redirect "
-         "(ReqRedir+) and links below their width";
-}
-
 bool is_one_of(Cause cause, std::initializer_list<Cause> list) {
   return std::find(list.begin(), list.end(), cause) != list.end();
 }
@@ -147,8 +136,10 @@ std::string text_remedy(const TextCase& text, const TextRow& row) {
         put(cause);
     }
   }
-  if (remedies.empty() && row.verdict.verdict == Verdict::degraded)
-    remedies.push_back(degraded_advice(text, row));
+  if (remedies.empty() && row.verdict.verdict != Verdict::unknown) {
+    std::string advice = text_advice(text, row, Cause::none);
+    if (!advice.empty()) remedies.push_back(std::move(advice));
+  }
   std::string joined;
   for (const std::string& remedy : remedies) joined += (joined.empty() ? "" : ". ") + remedy;
   if (row.verdict.verdict != Verdict::unknown) return joined;

@@ -278,6 +278,17 @@ TEST(Advice, OfReadsFitsTheVersion) {
   EXPECT_TRUE(says_of(said("2.20.5"), "GPUs before Ampere without NVLink")) << said("2.20.5");
 }
 
+/// Without a product and a status nobody knows why the driver refuses.
+TEST(Advice, ARefusalWithoutAReasonSaysWhereItStands) {
+  const core::Explanation got = explain_text(
+      "P2P Connectivity Matrix\n     D\\D     0     1\n     0       1     0\n     1     "
+      "  0     1\n");
+  const core::ExplainedVerdict* row = row_of(got, Member::p2p, Verdict::impossible, "forward");
+  ASSERT_NE(row, nullptr) << shown_of(got);
+  EXPECT_FALSE(is_blamed(*row, Cause::p2p_chipset_not_supported)) << shown_of(got);
+  EXPECT_TRUE(says_of(row->remedy, "nvidia-smi topo -p2p r says why")) << row->remedy;
+}
+
 /// What one row says of a window, or of a port beside NVLink, no other row repeats.
 TEST(Advice, RowsDoNotRepeatOrContradictEachOther) {
   const core::Explanation window =
