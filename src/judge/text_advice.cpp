@@ -103,16 +103,6 @@ std::string wrong_nic_advice(const TextCase& text, const TextRow& row) {
          ": NCCL_IB_HCA, a topology file (NCCL_TOPO_FILE), or a port that is down";
 }
 
-/// In one direction only: NCCL's rule for reads of GPU memory.
-bool only_sends_are_staged(const TextCase& text, const TextRow& row) {
-  if (row.verdict.direction != "send") return false;
-  const auto& uses = text.all(SignKind::net_use);
-  return std::any_of(uses.begin(), uses.end(), [&row](const CaptureSign* use) {
-    return use->direction == "receive" && use->value > 0 && use->host == row.host &&
-           use->source == row.source;
-  });
-}
-
 std::string host_buffers_advice(const TextCase& text, const TextRow& row) {
   if (row.format == "ucx_proto")
     return "See whether UCX can give GPU memory to the adapter: ucx_info -d | grep -A9 'Memory "
@@ -132,7 +122,8 @@ std::string host_buffers_advice(const TextCase& text, const TextRow& row) {
              (word ? ", which this version reads as 0," : "") +
              " and keeps GPU memory from all adapters";
   }
-  if (only_sends_are_staged(text, row)) {
+  // In one direction only: NCCL's rule for reads of GPU memory.
+  if (row.verdict.direction == "send" && text.receives_directly(row.host, row.source)) {
     // By the compute capability since v2.19.1-1 (src/graph/paths.cc).
     const char* gpus = text.nccl_version() == nccl_unknown_version
                            ? "GPUs without NVLink (since 2.19 only those before Ampere)"

@@ -67,6 +67,8 @@ TextCase::TextCase(const core::Captures& captures) : captures_(captures) {
     }
     if (sign.kind == core::SignKind::peer_status)
       statuses_.emplace(std::pair(sign.source, sign.target), &sign);
+    if (sign.kind == core::SignKind::net_use && sign.direction == "receive" && sign.value > 0)
+      receiving_.emplace(sign.host, sign.source);
     if (sign.kind == core::SignKind::peer_disabled) {
       const auto pair = unordered_pair(sign.source, sign.target);
       refusals_.emplace(std::tuple(sign.host, pair.first, pair.second), &sign);

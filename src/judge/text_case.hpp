@@ -74,6 +74,10 @@ class TextCase {
   [[nodiscard]] const core::CaptureSign* nearest_adapter(const std::string& gpu) const;
   /// Adapters that a matrix shows for this GPU.
   [[nodiscard]] std::size_t adapters_of(const std::string& gpu) const;
+  /// A line shows that this GPU receives directly.
+  [[nodiscard]] bool receives_directly(const std::string& host, const std::string& gpu) const {
+    return receiving_.count({host, gpu}) > 0;
+  }
   /// The bridges above a device, from its root port on; nothing where no tree shows it.
   [[nodiscard]] const std::vector<std::string>* bridges_above(const std::string& device) const;
   /// Of NCCL; 0 where no line says it, or where lines say several.
@@ -121,6 +125,7 @@ class TextCase {
   std::map<std::string, const core::CaptureSign*> adapters_off_;  ///< by node
   std::map<std::string, const core::CaptureSign*> nearest_;       ///< by GPU
   std::map<std::string, std::set<std::string>> adapters_of_;      ///< by GPU
+  std::set<std::pair<std::string, std::string>> receiving_;       ///< by node
   std::map<std::string, std::string> addresses_;                  ///< of GPUs
   std::map<std::string, std::vector<std::string>> bridges_;       ///< by address
   std::map<std::string, const core::CaptureSign*> settings_;

@@ -236,6 +236,12 @@ void judge_refused_dma(TextCase& text) {
 void judge_windows(TextCase& text) {
   const bool shown = text.any(SignKind::peer_status) || text.any(SignKind::peer_measured) ||
                      text.any(SignKind::peer_access) || text.any(SignKind::peer_use);
+  // Where it is the reason of something, that row says all.
+  const bool blamed = std::any_of(text.rows().begin(), text.rows().end(), [](const TextRow& row) {
+    const std::vector<Cause>& causes = row.verdict.causes;
+    return row.verdict.verdict != Verdict::unknown &&
+           std::find(causes.begin(), causes.end(), Cause::machine_bar1_too_small) != causes.end();
+  });
   for (const CaptureSign* window : text.all(SignKind::bar1_size)) {
     const CaptureSign* memory = text.memory_beside(*window);
     const bool small = memory != nullptr && window->value < memory->value;
@@ -252,12 +258,6 @@ void judge_windows(TextCase& text) {
       continue;
     }
     if (memory == nullptr && window->value >= 1024) continue;
-    // Where it is the reason of something, that row says all.
-    const bool blamed = std::any_of(text.rows().begin(), text.rows().end(), [](const TextRow& row) {
-      const std::vector<Cause>& causes = row.verdict.causes;
-      return row.verdict.verdict != Verdict::unknown &&
-             std::find(causes.begin(), causes.end(), Cause::machine_bar1_too_small) != causes.end();
-    });
     if (blamed) continue;
     const bool tight = small || window->value < 1024;
     std::string reason =

@@ -273,16 +273,24 @@ void judge_use(TextCase& text, NetContext& context) {
 void judge_errors(TextCase& text) {
   const auto& errors = text.all(SignKind::net_error);
   if (errors.empty()) return;
+  std::map<std::string, std::vector<const CaptureSign*>> by_process;
+  for (const CaptureSign* error : errors) {
+    constexpr std::size_t errors_max = 64;  // of one process; what follows repeats them
+    std::vector<const CaptureSign*>& of_process = by_process[error->other];
+    if (of_process.size() < errors_max) of_process.push_back(error);
+  }
   for (TextRow& row : text.rows()) {
     if (row.verdict.member != Member::rdma || !row.use) continue;
     row.use = false;
     // A flush is the consequence of another error.
     const CaptureSign* own = nullptr;
-    std::size_t looked_at = 0;
-    for (const CaptureSign* error : errors) {
-      if (++looked_at > 256) break;
-      if (!error_is_of(text, *error, row)) continue;
-      if (own == nullptr || (own->value == 5 && error->value != 5)) own = error;
+    for (const std::string& process : std::set<std::string>{row.process, std::string()}) {
+      const auto found = by_process.find(process);
+      if (found == by_process.end()) continue;
+      for (const CaptureSign* error : found->second) {
+        if (!error_is_of(text, *error, row)) continue;
+        if (own == nullptr || (own->value == 5 && error->value != 5)) own = error;
+      }
     }
     if (own != nullptr) {
       row.verdict.verdict = Verdict::broken;
