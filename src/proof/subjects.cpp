@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/adapter_distance.hpp"
 #include "core/device_refs.hpp"
