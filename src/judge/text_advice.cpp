@@ -405,9 +405,9 @@ std::string registration_advice(const TextCase& text, const TextRow& row) {
            "GPUDirect RDMA (GeForce); -12 (ENOMEM) is a full BAR1 (nvidia-smi -q -d MEMORY). "
            "gdrcopy_sanity tests the set-up";
   if (row.format == "nccl_log" && text.nccl_version() >= 21304)
-    return "The module is there and the library may look at it, so the adapter's driver refuses: "
-           "dmesg names why; sudo modprobe -r nvidia_peermem and again after an update of "
-           "MLNX_OFED or DOCA-OFED";
+    return "The module is loaded, and this version looks for it: it was loaded after this run, or "
+           "the container does not see the host's /sys/module or /sys/kernel/mm/memory_peers. Run "
+           "again; if the same is said, dmesg names what the adapter's driver refuses";
   return {};
 }
 

@@ -104,6 +104,7 @@ bool is_covered(const std::vector<Cause>& causes, Cause cause) {
   return (far && (has(Cause::rdma_distance_over_limit) || has(Cause::rdma_wrong_nic) ||
                   has(Cause::p2p_shared_memory_transport))) ||
          (cause == Cause::machine_iommu_fault && has(Cause::machine_iommu_translated)) ||
+         (cause == Cause::rdma_host_buffers && has(Cause::rdma_registration_failed)) ||
          (cause == Cause::async_cpu_proxy && has(Cause::async_doorbell_unmapped));
 }
 
