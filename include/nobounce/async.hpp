@@ -133,7 +133,8 @@ class KernelQueue {
   /// End the kernels first: what they still ask for is answered as stopped. One receipt for all
   /// requests of the queue; an error if any of them failed, if a slot that was claimed has not been
   /// filled by the deadline, or if a read has not come back a second after it. The File must stay
-  /// open until then, and the destructor waits for such a read.
+  /// open until then. The destructor waits 30 s for such a read; then the session keeps the queue,
+  /// and the file, also when its handle is dropped, until the read has come back.
   [[nodiscard]] Outcome close(std::uint64_t timeout_ns = 5'000'000'000);
 
  private:

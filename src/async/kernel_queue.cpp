@@ -1,4 +1,5 @@
 // KernelQueue, as its user holds it.
+#include <memory>
 #include <utility>
 
 #include "async/kernel_queue_state.hpp"
@@ -19,8 +20,22 @@ Result<KernelQueue> KernelQueue::open(Session& session, const Place& file,
 
 KernelQueue::KernelQueue(std::unique_ptr<KernelQueueState> state) : state_(std::move(state)) {}
 KernelQueue::KernelQueue(KernelQueue&&) noexcept = default;
-KernelQueue& KernelQueue::operator=(KernelQueue&&) noexcept = default;
-KernelQueue::~KernelQueue() = default;
+KernelQueue& KernelQueue::operator=(KernelQueue&& other) noexcept {
+  if (this != &other) {
+    const KernelQueue ended(std::move(*this));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+KernelQueue::~KernelQueue() {
+  if (state_ == nullptr) return;
+  session::SessionState& session = state_->session();
+  if (session.forked() || state_->end(session::drop_patience_ns)) return;
+  const std::shared_ptr<KernelQueueState> kept(std::move(state_));
+  session::give_up(session, kept, [mover = kept.get()] { return mover->all_back(); },
+                   {kept->file()});
+  kept->let_go_of_file();
+}
 
 const device::QueueSet& KernelQueue::queues() const {
   return state_->for_kernels;

@@ -9,6 +9,7 @@
 #include "session/file_consumer.hpp"
 #include "session/file_state.hpp"
 #include "session/links.hpp"
+#include "session/prepare.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce::async {
@@ -242,20 +243,26 @@ Status KernelQueueState::drain(std::uint64_t deadline_ns) {
                                            : "a slot that a kernel claimed was not filled"};
 }
 
+bool KernelQueueState::is_back(std::size_t worker) const {
+  return worker >= proxies_.size() || proxies_[worker]->counts().turns.load() % 2 == 0;
+}
+
+bool KernelQueueState::all_back() const {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i] != 0 && !is_back(i)) return false;
+  }
+  return true;
+}
+
+bool KernelQueueState::end(std::uint64_t patience_ns) {
+  if (!closed) (void)close(0);
+  return stop_workers(session::time_ahead(session_, patience_ns));
+}
+
 bool KernelQueueState::stop_workers(std::uint64_t deadline_ns) {
   stopping_.store(true);
   system::Workers& workers = session_.host.workers();
-  const auto is_back = [&](std::size_t index) {
-    return index >= proxies_.size() || proxies_[index]->counts().turns.load() % 2 == 0;
-  };
-  (void)workers.wait(
-      [&] {
-        for (std::size_t i = 0; i < workers_.size(); ++i) {
-          if (workers_[i] != 0 && !is_back(i)) return false;
-        }
-        return true;
-      },
-      deadline_ns);
+  (void)workers.wait([this] { return all_back(); }, deadline_ns);
   bool all = true;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i] == 0) continue;

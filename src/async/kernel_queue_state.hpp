@@ -44,6 +44,13 @@ struct KernelQueueState {
   [[nodiscard]] Status open(const Place& file, const KernelQueueOptions& chosen);
   [[nodiscard]] KernelQueueCounts counts() const;
   [[nodiscard]] Outcome close(std::uint64_t timeout_ns);
+  /// For who drops it. False: a read has not come back by then, and uses all of this.
+  [[nodiscard]] bool end(std::uint64_t patience_ns);
+  [[nodiscard]] bool all_back() const;
+  /// From here on its file is nobody's live use.
+  void let_go_of_file();
+  [[nodiscard]] Place file() const { return file_; }
+  [[nodiscard]] session::SessionState& session() { return session_; }
 
   device::QueueSet for_kernels;  ///< addresses as GPUs name them
   bool closed = false;
@@ -63,7 +70,7 @@ struct KernelQueueState {
   void free_memory();
   /// While kernels may ask for its bytes the file stays open.
   void hold_file();
-  void let_go_of_file();
+  [[nodiscard]] bool is_back(std::size_t worker) const;
   [[nodiscard]] std::uint64_t asked_bytes() const;
   [[nodiscard]] Outcome outcome(const Status& drained);
   /// What went wrong while it ran.

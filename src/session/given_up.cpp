@@ -13,17 +13,20 @@ namespace {
 
 constexpr std::uint64_t end_patience_ns = 10'000'000'000;
 
-void say_given_up(SessionState& state) {
-  state.host.process().warn(
-      "nobounce: a transfer does not end, and its bytes may still arrive: what it uses of regions, "
-      "files and drives of the session stays as it is until it has ended");
-}
-
 }  // namespace
 
-void GivenUp::keep(std::shared_ptr<void> mover, std::function<bool()> ended) {
+void GivenUp::keep(std::shared_ptr<void> mover, std::function<bool()> ended,
+                   std::vector<Place> places) {
   const std::lock_guard lock(mutex_);
-  movers_.push_back({std::move(mover), std::move(ended)});
+  movers_.push_back({std::move(mover), std::move(ended), std::move(places)});
+}
+
+bool GivenUp::uses(const Place& place) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(movers_.begin(), movers_.end(), [&](const Mover& mover) {
+    return !mover.ended() && std::any_of(mover.places.begin(), mover.places.end(),
+                                         [&](const Place& used) { return overlaps(used, place); });
+  });
 }
 
 void GivenUp::keep(std::shared_ptr<void> place) {
@@ -54,14 +57,21 @@ void GivenUp::clear() {
   places.clear();
 }
 
+void give_up(SessionState& state, std::shared_ptr<void> mover, std::function<bool()> ended,
+             std::vector<Place> places) {
+  state.given_up.keep(std::move(mover), std::move(ended), std::move(places));
+  state.host.process().warn(
+      "nobounce: a transfer does not end, and its bytes may still arrive: what it uses of regions, "
+      "files and drives of the session stays as it is until it has ended");
+}
+
 void let_go(std::unique_ptr<TransferState_> transfer, std::uint64_t patience_ns) {
   if (transfer->done) return;
   SessionState& state = transfer->session;
   transfer->cancel(Cause::session_cancelled);
   if (transfer->wait(time_ahead(state, patience_ns)) || !transfer->give_up()) return;
-  say_given_up(state);
   const std::shared_ptr<TransferState_> kept(std::move(transfer));
-  state.given_up.keep(kept, [mover = kept.get()] { return mover->done.load(); });
+  give_up(state, kept, [mover = kept.get()] { return mover->done.load(); });
 }
 
 void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns) {
@@ -69,9 +79,8 @@ void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns) {
   SessionState& state = batch->session;
   batch->cancel();
   if (batch->wait(time_ahead(state, patience_ns)) || !batch->give_up()) return;
-  say_given_up(state);
   const std::shared_ptr<BatchState> kept(std::move(batch));
-  state.given_up.keep(kept, [mover = kept.get()] { return mover->done(); });
+  give_up(state, kept, [mover = kept.get()] { return mover->done(); });
 }
 
 bool end_given_up(SessionState& state) {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <nobounce/place.hpp>
+
 namespace nobounce::session {
 
 struct SessionState;
@@ -17,10 +19,13 @@ struct BatchState;
 
 class GivenUp {
  public:
-  /// `ended` says whether it has ended; it must be cheap and take no lock.
-  void keep(std::shared_ptr<void> mover, std::function<bool()> ended);
+  /// `ended` says whether it has ended; it must be cheap and take no lock. `places`: what it uses,
+  /// where no running transfer says so.
+  void keep(std::shared_ptr<void> mover, std::function<bool()> ended, std::vector<Place> places);
   /// A place that one of them uses.
   void keep(std::shared_ptr<void> place);
+  /// Whether one that has not ended uses any of it, beside running transfers.
+  [[nodiscard]] bool uses(const Place& place) const;
   [[nodiscard]] bool empty() const;
   [[nodiscard]] bool all_ended() const;
   /// Lets go of all of it, movers first. They must have ended.
@@ -30,6 +35,7 @@ class GivenUp {
   struct Mover {
     std::shared_ptr<void> kept;
     std::function<bool()> ended;
+    std::vector<Place> places;
   };
   mutable std::mutex mutex_;
   std::vector<Mover> movers_;
@@ -43,6 +49,10 @@ constexpr std::uint64_t drop_patience_ns = 30'000'000'000;
 /// which one line on stderr says.
 void let_go(std::unique_ptr<TransferState_> transfer, std::uint64_t patience_ns);
 void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns);
+
+/// Keeps what does not end, and says so in one line on stderr.
+void give_up(SessionState& state, std::shared_ptr<void> mover, std::function<bool()> ended,
+             std::vector<Place> places = {});
 
 /// At the end of a session: waits a while for what was given up, and lets go of it. False: some of
 /// it has not ended, and all that the session has must stay for good.

@@ -508,7 +508,7 @@ Use use_of(SessionState& state, const Place& place) {
       return Use::live;
     }
   }
-  Use use = Use::none;
+  Use use = state.given_up.uses(place) ? Use::given_up : Use::none;
   for (const TransferState_* transfer : state.running) {
     if (!transfer->touches(place)) continue;
     if (!transfer->given_up) return Use::live;

@@ -557,6 +557,41 @@ TEST_F(HeldReads, CloseDoesNotWaitForARequestThatDoesNotComeBack) {
   file_.reset();
 }
 
+/// Whoever waits with a deadline has little time.
+class HastyWorkers final : public system::Workers {
+ public:
+  explicit HastyWorkers(system::Host& host) : host_(host), inner_(host.workers()) {}
+  nobounce::Result<system::WorkerId> start(system::Worker& worker, std::string_view name) override {
+    return inner_.start(worker, name);
+  }
+  void wake(system::WorkerId id) override { inner_.wake(id); }
+  void stop(system::WorkerId id) override { inner_.stop(id); }
+  bool wait(core::FunctionRef<bool()> ready, std::uint64_t deadline_ns) override {
+    return inner_.wait(ready, deadline_ns == 0 ? 0 : host_.clock().now_ns() + 2'000'000);
+  }
+  void give_way() override { inner_.give_way(); }
+  void notify() override { inner_.notify(); }
+  unsigned concurrency() const override { return inner_.concurrency(); }
+
+ private:
+  system::Host& host_;
+  system::Workers& inner_;
+};
+
+TEST_F(HeldReads, TheQueueAndItsFileAreKeptForARequestThatDoesNotComeBack) {
+  std::atomic<bool> back{false};
+  storage_->let_go = [&] { return back.load(); };
+  ask();
+  HastyWorkers hasty(*rig_->host);
+  rig_->around->workers_part = &hasty;
+  queue_.reset();
+  file_.reset();
+  EXPECT_FALSE(back.load());
+  rig_->around->workers_part = nullptr;
+  back = true;
+  rig_->session.reset();  // waits for it
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, KernelOrdered, ::testing::Values(true, false),
                          [](const auto& instance) {
                            return std::string(instance.param ? "Deterministic" : "OnThreads");
