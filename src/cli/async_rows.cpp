@@ -87,35 +87,72 @@ class StreamRun final : public proof::OrderedRun {
   std::optional<Streams> streams_;  ///< goes first
 };
 
-class KernelRun final : public proof::OrderedRun {
+/// Reads that a kernel orders. What it needs is loaded before any queue is open.
+template <typename Reader>
+class ReadingRun : public proof::OrderedRun {
  public:
-  KernelRun(Session& session, system::Host& host, std::uint32_t gpu)
-      : session_(session), host_(host), gpu_(gpu) {}
-  Issuer issuer() const override { return Issuer::kernel; }
-  std::vector<Finding> findings() override {
-    Result<async::PageReader> reader = async::PageReader::load(session_, gpu_, kernel_blocks);
-    if (reader.ok()) {  // before any queue is open
+  using Judge = std::vector<Finding> (*)(const core::AsyncFacts&);
+
+  ReadingRun(Session& session, system::Host& host, std::uint32_t gpu, std::uint32_t blocks,
+             Judge judge)
+      : session_(session), host_(host), gpu_(gpu), blocks_(blocks), judge_(judge) {}
+  Issuer issuer() const final { return Issuer::kernel; }
+  std::vector<Finding> findings() final {
+    Result<Reader> reader = Reader::load(session_, gpu_, blocks_);
+    if (reader.ok()) {
       reader_.emplace(std::move(*reader));
     } else {
       problem_ = reader.error();
     }
-    return judge::judge_kernel_order(facts_of(session_, host_, gpu_));
+    return judge_(facts_of(session_, host_, gpu_));
   }
   Result<proof::OrderedResult> run(const Place& source, const Place& target,
-                                   std::uint64_t seed) override {
+                                   std::uint64_t seed) final {
     if (!problem_.ok()) return problem_.error();
+    return read(*reader_, source, target, seed);
+  }
+
+ protected:
+  [[nodiscard]] Session& session() { return session_; }
+  [[nodiscard]] std::uint32_t gpu() const { return gpu_; }
+  [[nodiscard]] std::uint32_t reads_per_block(const Place& source) const {
+    return static_cast<std::uint32_t>(length_bytes(source) / bytes_of_page / blocks_);
+  }
+
+ private:
+  virtual Result<proof::OrderedResult> read(Reader& reader, const Place& source,
+                                            const Place& target, std::uint64_t seed) = 0;
+
+  Session& session_;
+  system::Host& host_;
+  const std::uint32_t gpu_;
+  const std::uint32_t blocks_;
+  const Judge judge_;
+  Status problem_;
+  std::optional<Reader> reader_;
+};
+
+/// Through CPU proxies.
+class KernelRun final : public ReadingRun<async::PageReader> {
+ public:
+  KernelRun(Session& session, system::Host& host, std::uint32_t gpu)
+      : ReadingRun(session, host, gpu, kernel_blocks, judge::judge_kernel_order) {}
+
+ private:
+  Result<proof::OrderedResult> read(async::PageReader& reader, const Place& source,
+                                    const Place& target, std::uint64_t seed) override {
     Result<KernelQueue> queue =
-        KernelQueue::open(session_, source, {.gpu = gpu_, .tokens = kernel_blocks});
+        KernelQueue::open(session(), source, {.gpu = gpu(), .tokens = kernel_blocks});
     if (!queue.ok()) return std::move(queue).error();
     async::PageReads wanted;
     wanted.blocks = kernel_blocks;
-    wanted.reads = static_cast<std::uint32_t>(length_bytes(source) / bytes_of_page / kernel_blocks);
+    wanted.reads = reads_per_block(source);
     wanted.file_bytes = length_bytes(source);
     wanted.seed = seed;
     wanted.in_order = true;
     wanted.target = std::get<GpuMemory>(target).address;
     wanted.timeout_ns = order_patience_ns;
-    Result<async::PageReadsResult> result = reader_->run(*queue, wanted);
+    Result<async::PageReadsResult> result = reader.run(*queue, wanted);
     if (!result.ok()) return std::move(result).error();
     const KernelQueueCounts counts = queue->counts();
     return proof::OrderedResult{.outcome = queue->close(),
@@ -125,54 +162,32 @@ class KernelRun final : public proof::OrderedRun {
                                 .system_calls = counts.system_calls,
                                 .wake_ups = counts.wake_ups};
   }
-
- private:
-  Session& session_;
-  system::Host& host_;
-  const std::uint32_t gpu_;
-  Status problem_;
-  std::optional<async::PageReader> reader_;
 };
 
-class DoorbellRun final : public proof::OrderedRun {
+/// By ringing the drive's doorbell.
+class DoorbellRun final : public ReadingRun<async::DriveReader> {
  public:
   DoorbellRun(Session& session, system::Host& host, std::uint32_t gpu)
-      : session_(session), host_(host), gpu_(gpu) {}
-  Issuer issuer() const override { return Issuer::kernel; }
-  std::vector<Finding> findings() override {
-    Result<async::DriveReader> reader = async::DriveReader::load(session_, gpu_, drive_blocks);
-    if (reader.ok()) {  // before any queue is open
-      reader_.emplace(std::move(*reader));
-    } else {
-      problem_ = reader.error();
-    }
-    return judge::judge_doorbell_order(facts_of(session_, host_, gpu_));
-  }
-  Result<proof::OrderedResult> run(const Place& source, const Place& target,
-                                   std::uint64_t) override {
-    if (!problem_.ok()) return problem_.error();
+      : ReadingRun(session, host, gpu, drive_blocks, judge::judge_doorbell_order) {}
+
+ private:
+  Result<proof::OrderedResult> read(async::DriveReader& reader, const Place& source,
+                                    const Place& target, std::uint64_t) override {
     Result<DoorbellQueue> queue =
-        DoorbellQueue::open(session_, source, target, {.tokens = drive_blocks});
+        DoorbellQueue::open(session(), source, target, {.tokens = drive_blocks});
     if (!queue.ok()) return std::move(queue).error();
     async::DriveReads wanted;
     wanted.blocks = drive_blocks;
     wanted.read_bytes = bytes_of_page;
-    wanted.reads = static_cast<std::uint32_t>(length_bytes(source) / bytes_of_page / drive_blocks);
+    wanted.reads = reads_per_block(source);
     wanted.data = std::get<GpuMemory>(target).address;
     wanted.timeout_ns = order_patience_ns;
-    const Result<core::ReadDriveResult> read = reader_->run(*queue, wanted);
-    if (!read.ok()) return read.error();
+    const Result<core::ReadDriveResult> result = reader.run(*queue, wanted);
+    if (!result.ok()) return result.error();
     return proof::OrderedResult{.outcome = queue->close(),
-                                .sum_seen = read->sum,
+                                .sum_seen = result->sum,
                                 .operations = std::uint64_t{wanted.reads} * drive_blocks};
   }
-
- private:
-  Session& session_;
-  system::Host& host_;
-  const std::uint32_t gpu_;
-  Status problem_;
-  std::optional<async::DriveReader> reader_;
 };
 
 }  // namespace

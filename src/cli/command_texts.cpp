@@ -173,8 +173,9 @@ CommandDescription record() {
       .details =
           "One JSON file that a person can read before sending it: the files that check and topo "
           "read, what the driver answered, settings, versions and counters. Host and user names, "
-          "IP and MAC addresses, GUIDs, serial numbers and UUIDs are replaced, the same by the "
-          "same. It works without root, and says less then.\n\n"
+          "IP and MAC addresses, GUIDs, serial numbers, UUIDs and own words in mount points that "
+          "are recognised are replaced, the same by the same; nobody knows all names, so read it. "
+          "It works without root, and says less then.\n\n"
           "--machine recorded:FILE judges it elsewhere; --machine soft:FILE is a software machine "
           "like it.",
       .positionals = {},
@@ -192,8 +193,9 @@ CommandDescription diff() {
       .synopsis = "diff A B [OPTIONS]",
       .summary = "say what differs between two machines, or two times, worst first",
       .details =
-          "A and B are recordings, live, or software machines (soft:NAME). First come pairs that "
-          "travel otherwise, then preconditions that differ, then what may explain a difference "
+          "A and B are recordings, live, or software machines (soft:NAME). First come devices that "
+          "one lacks and pairs that travel otherwise, then preconditions that differ, then what "
+          "may explain a difference "
           "in speed, then the rest.",
       .positionals = {},
       .options = {},
