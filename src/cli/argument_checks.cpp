@@ -2,6 +2,8 @@
 #include "cli/argument_checks.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "cli/pair_argument.hpp"

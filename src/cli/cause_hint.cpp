@@ -2,6 +2,7 @@
 #include "cli/cause_hint.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include <nobounce/cause.hpp>

@@ -1,7 +1,8 @@
 // Takes people's own words out of paths, mount tables, control groups and cufile.json: what is not
 // of a system's or a tool's vocabulary is replaced, and the same word by the same.
 #include <algorithm>
-#include <cctype>
+#include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
