@@ -305,10 +305,12 @@ std::string_view without_node(std::string_view text) {
 }
 
 std::string quoted_line(std::string_view text) {
-  text = trim(text);
-  constexpr std::size_t longest = 400;
-  if (text.size() <= longest) return std::string(text);
-  std::size_t end = longest;
+  return bounded_text(trim(text));
+}
+
+std::string bounded_text(std::string_view text) {
+  if (text.size() <= text_bytes_max) return std::string(text);
+  std::size_t end = text_bytes_max;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "...";
 }

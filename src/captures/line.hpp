@@ -12,7 +12,7 @@ struct Line {
   std::string_view text;       ///< cleaned; tabs and inner blanks stay
   std::uint64_t number = 0;    ///< from 1, in the text as it was given
   std::string_view node = {};  ///< whose line it is, where a collector says so
-  bool open = false;           ///< the text ends in it: its end may be missing
+  bool open = false;           ///< the text ends in it, or it is too long: its end may be missing
 };
 
 /// Cleans one line. Answers a view of `raw` where nothing had to be removed, else of `buffer`.
@@ -39,7 +39,12 @@ struct Line {
 /// A name of a node by itself on a line.
 [[nodiscard]] bool is_node_name(std::string_view text);
 
-/// For a report: trimmed and cut at 400 bytes.
+/// For a report: trimmed and bounded.
 [[nodiscard]] std::string quoted_line(std::string_view text);
+
+/// No name, no value and no line that is kept is longer; what was is cut at a character, and ends
+/// in `...`.
+constexpr std::size_t text_bytes_max = 400;
+[[nodiscard]] std::string bounded_text(std::string_view text);
 
 }  // namespace nobounce::captures

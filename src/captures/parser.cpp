@@ -2,6 +2,7 @@
 #include "captures/parser.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace nobounce::captures {
 
@@ -37,6 +38,16 @@ std::uint64_t bytes_of_sign(const core::CaptureSign& sign) {
   return bytes;
 }
 
+void bound_text(std::string& text) {
+  if (text.size() > text_bytes_max) text = bounded_text(text);
+}
+
+core::Json bounded_value(core::Json value) {
+  const std::string* text = value.as_text();
+  return text != nullptr && text->size() > text_bytes_max ? core::Json(bounded_text(*text))
+                                                          : std::move(value);
+}
+
 }  // namespace
 
 std::size_t Sink::open(std::string_view kind, std::uint64_t line) {
@@ -55,6 +66,9 @@ std::size_t Sink::open(std::string_view kind, std::uint64_t line) {
 }
 
 void Sink::add(core::CaptureSign sign) {
+  for (std::string* text :
+       {&sign.source, &sign.target, &sign.direction, &sign.word, &sign.other, &sign.host})
+    bound_text(*text);
   const std::uint64_t bytes = bytes_of_sign(sign);
   if (captures_.signs.size() >= signs_max || bytes_ + bytes > bytes_max) {
     set_fact(captures_.pieces[sign.piece].facts, "further_signs_dropped", true);
@@ -99,6 +113,9 @@ void Parser::sign(core::SignKind kind, const Line& line, std::string source, std
 }
 
 void set_fact(core::JsonObject& facts, std::string_view name, core::Json value) {
+  value = bounded_value(std::move(value));
+  const std::string bounded = name.size() > text_bytes_max ? bounded_text(name) : std::string();
+  if (!bounded.empty()) name = bounded;
   for (auto& [key, held] : facts) {
     if (key == name) {
       held = std::move(value);
@@ -123,11 +140,12 @@ void set_entry(core::JsonObject& facts, std::string_view name, std::string_view 
     return;
   }
   core::JsonObject object;
-  object.emplace_back(std::string(key), std::move(value));
+  set_fact(object, key, std::move(value));
   set_fact(facts, name, std::move(object));
 }
 
 void add_item(core::JsonObject& facts, std::string_view name, core::Json value) {
+  value = bounded_value(std::move(value));
   for (auto& [held_name, held] : facts) {
     if (held_name != name) continue;
     core::JsonArray* items = held.as_array();

@@ -56,6 +56,7 @@ TextReader::TextReader(std::string_view only) {
 
 void TextReader::begin(std::string file) {
   sink_.begin_text(std::move(file));
+  decoder_.begin();
   carry_.clear();
   number_ = 0;
   dropping_ = false;
@@ -65,12 +66,16 @@ void TextReader::begin(std::string file) {
 }
 
 void TextReader::feed(std::string_view bytes) {
+  split(decoder_.decode(bytes));
+}
+
+void TextReader::split(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto* found = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
     if (found == nullptr) {
-      if (!dropping_) carry_ += bytes.substr(0, line_bytes_max);
-      if (carry_.size() >= line_bytes_max && !dropping_) {
-        take_line(std::string_view(carry_).substr(0, line_bytes_max));
+      if (!dropping_) carry_ += bytes.substr(0, line_bytes_max + 1);
+      if (carry_.size() > line_bytes_max && !dropping_) {
+        take_line(std::string_view(carry_).substr(0, line_bytes_max), true);
         carry_.clear();
         dropping_ = true;
       }
@@ -82,16 +87,17 @@ void TextReader::feed(std::string_view bytes) {
     if (dropping_) {
       dropping_ = false;
     } else if (carry_.empty()) {
-      take_line(line.substr(0, line_bytes_max));
+      take_line(line.substr(0, line_bytes_max), line.size() > line_bytes_max);
     } else {
-      carry_ += line.substr(0, line_bytes_max);
-      take_line(std::string_view(carry_).substr(0, line_bytes_max));
+      carry_ += line.substr(0, line_bytes_max + 1);
+      take_line(std::string_view(carry_).substr(0, line_bytes_max), carry_.size() > line_bytes_max);
       carry_.clear();
     }
   }
 }
 
 void TextReader::end() {
+  split(decoder_.end());
   if (!carry_.empty()) take_line(carry_, true);
   carry_.clear();
   for (const auto& parser : parsers_) parser->end();

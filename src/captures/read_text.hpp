@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "captures/content.hpp"
 #include "captures/parser.hpp"
 #include "core/capture.hpp"
 
@@ -17,6 +18,7 @@ class TextReader {
   explicit TextReader(std::string_view only = {});
 
   void begin(std::string file);
+  /// UTF-8, or UTF-16 with a mark of its byte order.
   void feed(std::string_view bytes);
   void end();  ///< of the text begun last
 
@@ -24,6 +26,7 @@ class TextReader {
   [[nodiscard]] core::Captures finish();
 
  private:
+  void split(std::string_view text);
   void take_line(std::string_view raw, bool open = false);
   void offer(std::string_view text, bool open);
   bool offer_to_all(const Line& line);
@@ -31,6 +34,7 @@ class TextReader {
   void look_for_node(std::string_view text);
 
   Sink sink_;
+  TextDecoder decoder_;
   std::vector<std::unique_ptr<Parser>> parsers_;
   std::string node_;        ///< of the lines below a prompt or a heading
   std::string maybe_node_;  ///< a name below a rule; another rule makes it a heading

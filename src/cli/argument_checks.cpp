@@ -197,13 +197,17 @@ Found check_serve(const ServeArguments& serve) {
   return check_address("--listen", serve.listen, true);
 }
 
-Found check_explain(const ExplainArguments& explain) {
+Found check_explain(const Given& given, const ExplainArguments& explain) {
   if (explain.list && !explain.inputs.empty())
     return usage_problem("explain", "--list takes no file", "nobounce explain --list");
   if (!explain.list && explain.inputs.empty())
     return usage_problem("explain", "no text was named", "nobounce explain FILE..., -, or --list");
   if (std::count(explain.inputs.begin(), explain.inputs.end(), "-") > 1)
     return usage_problem("explain", "standard input can be read once", "nobounce explain -");
+  if (explain.list) {
+    return useless(given, {"--limit"}, "--list only prints a list: no text is read",
+                   "leave it out, or --list");
+  }
   return std::nullopt;
 }
 
@@ -249,7 +253,7 @@ std::optional<Problem> check_arguments(std::string_view command, const Given& gi
   if (const auto* serve = std::get_if<ServeArguments>(&arguments.command))
     return check_serve(*serve);
   if (const auto* explain = std::get_if<ExplainArguments>(&arguments.command))
-    return check_explain(*explain);
+    return check_explain(given, *explain);
   if (const auto* record = std::get_if<RecordArguments>(&arguments.command))
     return check_record(given, *record);
   if (const auto* stat = std::get_if<StatArguments>(&arguments.command))

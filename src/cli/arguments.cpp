@@ -33,6 +33,7 @@ struct RawTexts {
   std::string process_id;
   std::string serve_policy = "direct_preferred";
   std::string serve_length;
+  std::string explain_limit;
   std::string access = "read";
   std::string connections;
   bool no_verify = false;
@@ -279,7 +280,7 @@ CLI::App* add_stat(CLI::App& app, StatArguments& stat, RawTexts& raw) {
   return command;
 }
 
-CLI::App* add_explain(CLI::App& app, ExplainArguments& explain) {
+CLI::App* add_explain(CLI::App& app, ExplainArguments& explain, RawTexts& raw) {
   CLI::App* command = add_command(app, "explain");
   command
       ->add_option("inputs", explain.inputs,
@@ -287,6 +288,11 @@ CLI::App* add_explain(CLI::App& app, ExplainArguments& explain) {
       ->expected(0, 1 << 20)
       ->type_name("FILE");
   command->add_flag("--list", explain.list, "list all causes");
+  command
+      ->add_option("--limit", raw.explain_limit,
+                   "end with an error, and judge nothing, where the texts are longer")
+      ->type_name("SIZE")
+      ->default_str("16GiB");
   return command;
 }
 
@@ -311,7 +317,7 @@ struct Parser {
     prove_command = add_prove(app, prove, raw);
     serve_command = add_serve(app, serve, raw);
     stat_command = add_stat(app, stat, raw);
-    explain_command = add_explain(app, explain);
+    explain_command = add_explain(app, explain, raw);
     record_command = add_record(app, record);
     diff_command = add_diff(app, diff);
     generate_command = add_generate(app, generate);
@@ -664,6 +670,11 @@ ParsedArguments parse_arguments(int count, const char* const* values) {
       return std::move(*problem);
     arguments.command = parser.stat;
   } else if (parser.explain_command->parsed()) {
+    if (!raw.explain_limit.empty()) {
+      const Result<std::uint64_t> size = parse_size(raw.explain_limit);
+      if (!size.ok()) return usage("--limit", size.error(), "explain");
+      parser.explain.limit_bytes = *size;
+    }
     arguments.command = std::move(parser.explain);
   } else if (parser.generate_command->parsed()) {
     return generated(describe(parser.app), parser.generate);

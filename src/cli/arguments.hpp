@@ -90,9 +90,13 @@ struct StatArguments {
   bool prometheus = false;
 };
 
+/// Of captured text: sixteen times what a job of a thousand GPUs logs.
+inline constexpr std::uint64_t capture_limit_bytes = 16ULL << 30;
+
 struct ExplainArguments {
   std::vector<std::string> inputs;  ///< files, `-`, or one cause id
   bool list = false;
+  std::uint64_t limit_bytes = capture_limit_bytes;
 };
 
 struct RecordArguments {

@@ -67,9 +67,9 @@ int run_explain(Console& console, system::Host& live, const ExplainArguments& ar
       return print_page(console, *page);
   }
   captures::TextReader reader;
+  CaptureInput texts(console, live, CaptureUse::explain, arguments.limit_bytes);
   for (const std::string& input : arguments.inputs) {
-    const Status status = read_capture(live, input, reader);
-    if (!status.ok()) return console.problem({status.error()});
+    if (const auto problem = texts.read(input, reader)) return console.problem(*problem);
   }
   const core::Explanation explanation = judge::explain(reader.finish());
   if (console.json()) {

@@ -47,9 +47,8 @@ int show_text(Console& console, const TopoArguments& arguments, system::Host& li
                    "--svg with a recording, or without --from");
   }
   captures::TextReader reader;
-  if (const Status read = read_capture(live, arguments.from, reader, CaptureUse::topology);
-      !read.ok())
-    return console.problem({read.error()});
+  CaptureInput text(console, live, CaptureUse::topology, capture_limit_bytes);
+  if (const auto unread = text.read(arguments.from, reader)) return console.problem(*unread);
   const std::vector<core::TextTopology> topologies = judge::text_topologies(reader.finish());
   if (topologies.empty()) {
     return problem("nothing in it says how far devices are apart",

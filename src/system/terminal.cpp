@@ -1,10 +1,12 @@
 // isatty and signal handlers.
 #include "system/terminal.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <initializer_list>
 
 namespace nobounce::system {
@@ -31,6 +33,22 @@ void set_handlers(void (*handler)(int), int flags) {
 
 bool is_terminal(StandardStream stream) {
   return isatty(stream == StandardStream::output ? STDOUT_FILENO : STDERR_FILENO) == 1;
+}
+
+Result<std::optional<std::size_t>> read_standard_input(std::byte* target, std::size_t length_bytes,
+                                                       unsigned wait_ms) {
+  const auto failed = [](int code) -> Result<std::optional<std::size_t>> {
+    if (code == EINTR || code == EAGAIN) return std::optional<std::size_t>();
+    return os_error(code, "read standard input");
+  };
+  // A wait of its own: reads go on behind signals.
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const int ready = poll(&input, 1, static_cast<int>(wait_ms));
+  if (ready < 0) return failed(errno);
+  if (ready == 0) return std::optional<std::size_t>();
+  const ssize_t got = ::read(STDIN_FILENO, target, length_bytes);
+  if (got < 0) return failed(errno);
+  return std::optional<std::size_t>(static_cast<std::size_t>(got));
 }
 
 void refuse_files_over_the_limit() {

@@ -2,13 +2,23 @@
 // Ctrl-C, may a file be that long?
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include <nobounce/result.hpp>
 
 namespace nobounce::system {
 
 enum class StandardStream : std::uint8_t { output, error };
 
 [[nodiscard]] bool is_terminal(StandardStream stream);
+
+/// Some bytes of standard input, as soon as there are any; 0: it has ended. Nothing where none came
+/// within the time, or where a signal came instead.
+[[nodiscard]] Result<std::optional<std::size_t>> read_standard_input(std::byte* target,
+                                                                     std::size_t length_bytes,
+                                                                     unsigned wait_ms);
 
 /// A file that grows beyond the process's limit (ulimit -f) then answers EFBIG instead of ending
 /// the process, which would leave temporary files behind. For the whole process.

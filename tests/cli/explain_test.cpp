@@ -1,9 +1,15 @@
 // `nobounce explain`: texts in, verdicts out; pages of causes.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "support/program.hpp"
 #include "support/schema.hpp"
@@ -11,6 +17,19 @@
 
 namespace nobounce::test {
 namespace {
+
+/// Waits until the process has a handler for the signal.
+bool caught_by(pid_t process, int number) {
+  for (int looks = 0; looks < 30000; ++looks) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    std::string word;
+    while (status >> word && word != "SigCgt:") {
+    }
+    if (status >> word && (std::stoull(word, nullptr, 16) >> (number - 1) & 1) != 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
 
 std::string case_file(const std::string& name) {
   return std::string(NOBOUNCE_SOURCE_DIR) + "/tests/captures/cases/" + name;
@@ -92,8 +111,98 @@ TEST(Explain, SaysWhatCannotBeRead) {
   EXPECT_EQ(run({"explain", "--list", "file"}).exit_code, 2);
   EXPECT_EQ(run({"explain", "-", "-"}).exit_code, 2);
   const Ran nothing = run({"explain", "-"});  // an empty input
-  EXPECT_EQ(nothing.exit_code, 4);
-  EXPECT_TRUE(holds(nothing.out, "nothing was recognised")) << nothing.out;
+  EXPECT_EQ(nothing.exit_code, 1);
+  EXPECT_EQ(nothing.out, "");
+  EXPECT_TRUE(holds(nothing.err, "it is empty") && holds(nothing.err, "2>&1 | nobounce explain -"))
+      << nothing.err;
+}
+
+/// What is no text is not parsed; what makes a text of it is said.
+TEST(Explain, RefusesWhatIsNoText) {
+  const TemporaryDirectory folder;
+  const std::string log = text_of_file(case_file("nccl_log/gdrdma_both_directions.txt"));
+  std::string noise;
+  for (unsigned i = 0; i < 5000; ++i) noise += static_cast<char>(i * i * 7 + (i >> 3) * 31);
+  const std::vector<std::pair<std::string, std::string>> given = {
+      {"", "it is empty"},
+      {"\x1f\x8b\x08" + noise, "try: zcat " + folder.file("given") + " | nobounce explain -"},
+      {"\x28\xb5\x2f\xfd" + noise, "try: zstdcat "},
+      {"PK\x03\x04" + noise, "try: unzip -p "},
+      {noise + log, "it is no text"}};
+  for (const auto& [text, said] : given) {
+    std::ofstream(folder.file("given"), std::ios::binary) << text;
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"explain", folder.file("given")},
+          std::vector<std::string>{"explain", case_file("README.md"), folder.file("given")},
+          std::vector<std::string>{"topo", "--from", folder.file("given")}}) {
+      const Ran ran = run(words);
+      EXPECT_EQ(ran.exit_code, 1);
+      EXPECT_EQ(ran.out, "");
+      if (words.front() == "explain") {
+        EXPECT_TRUE(holds(ran.err, said)) << ran.err;
+      }
+    }
+  }
+  // Through the command that is proposed.
+  std::ofstream(folder.file("a log")) << log;
+  const Ran piped = Running({"sh", "-c",
+                             "gzip -c '" + folder.file("a log") + "' | zcat | exec '" +
+                                 program_path() + "' explain -"})
+                        .finish();
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;
+  const Ran packed = Running({"sh", "-c",
+                              "gzip '" + folder.file("a log") + "'; exec '" + program_path() +
+                                  "' explain '" + folder.file("a log.gz") + "'"})
+                         .finish();
+  EXPECT_TRUE(holds(packed.err, "zcat '" + folder.file("a log.gz") + "' | nobounce explain -"))
+      << packed.err;
+}
+
+/// As Windows writes it.
+TEST(Explain, ReadsUtf16) {
+  const TemporaryDirectory folder;
+  std::string wide = "\xff\xfe";
+  for (const char c : text_of_file(case_file("nccl_log/gdrdma_both_directions.txt"))) {
+    if (static_cast<unsigned char>(c) >= 0x80) continue;
+    wide += c;
+    wide += '\0';
+  }
+  std::ofstream(folder.file("log"), std::ios::binary) << wide;
+  EXPECT_EQ(run({"explain", folder.file("log")}).exit_code, 0);
+  const Ran piped =
+      Running(
+          {"sh", "-c", "exec '" + program_path() + "' explain - < '" + folder.file("log") + "'"})
+          .finish();
+  EXPECT_EQ(piped.exit_code, 0) << piped.out;
+}
+
+TEST(Explain, AnEndlessInputEnds) {
+  const Ran limited =
+      Running({"sh", "-c", "yes 'no end' | '" + program_path() + "' explain --limit 64KiB -"})
+          .finish();
+  EXPECT_EQ(limited.exit_code, 1);
+  EXPECT_EQ(limited.out, "");
+  EXPECT_TRUE(holds(limited.err, "more than 64 KiB") && holds(limited.err, "--limit"))
+      << limited.err;
+  EXPECT_EQ(run({"explain", "--limit", "", "file"}).exit_code, 2);
+  EXPECT_EQ(run({"explain", "--limit", "3", case_file("README.md")}).exit_code, 1);
+  EXPECT_EQ(run({"explain", "--list", "--limit", "3MiB"}).exit_code, 2);
+}
+
+/// A signal ends it also while nothing comes.
+TEST(Explain, ASignalEndsIt) {
+  const TemporaryDirectory folder;
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  // Held open for writing by the shell that becomes the program: the input never ends.
+  Running running({"sh", "-c",
+                   "exec 3<>'" + folder.file("pipe") + "'; echo GPU0 >&3; exec '" + program_path() +
+                       "' explain - < '" + folder.file("pipe") + "'"});
+  ASSERT_TRUE(caught_by(running.pid(), SIGINT));
+  running.send(SIGINT);
+  const Ran ran = running.finish();
+  EXPECT_EQ(ran.exit_code, 128 + SIGINT);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(holds(ran.err, "interrupted by signal 2")) << ran.err;
 }
 
 TEST(Explain, EscapesOfATextReachNoTerminal) {
