@@ -193,11 +193,13 @@ class NcclTopologyParser : public Parser {
   }
 
   /// By the bridges that both hang below; the device's own function is the last step of its path.
+  /// Empty where the processor above one of them is missing: it may be the other's.
   static std::string level_of(const XmlDevice& a, const XmlDevice& b) {
     std::size_t common = 0;
     while (common < a.path.size() && common < b.path.size() && a.path[common] == b.path[common])
       ++common;
-    if (common == 0) return "SYS";
+    if (common == 0)
+      return starts(a.path.front(), "cpu") && starts(b.path.front(), "cpu") ? "SYS" : "";
     const bool only_cpu = common == 1 && starts(a.path.front(), "cpu");
     if (only_cpu) return "PHB";
     const std::size_t farther = std::max(a.path.size(), b.path.size()) - common;
@@ -215,6 +217,7 @@ class NcclTopologyParser : public Parser {
           set_entry(facts(), "nvlinks", sign_name(a) + "-" + sign_name(b),
                     "NV" + std::to_string(links));
         const std::string level = level_of(a, b);
+        if (level.empty()) continue;
         set_entry(facts(), "level_of", a.name + "-" + b.name, level);
         core::CaptureSign one;
         one.kind = core::SignKind::level;

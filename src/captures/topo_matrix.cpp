@@ -261,6 +261,7 @@ class TopoMatrixParser : public Parser {
       return cells < columns_.names.size();
     });
     set_fact(facts(), "partial", partial);
+    leave_unsaid();
     if (columns_.has_affinity) set_fact(facts(), "affinity_hidden", !affinity_);
     if (starts(flags_, "-mp")) {
       set_fact(facts(), "nvlink_hidden", true);
@@ -322,6 +323,19 @@ class TopoMatrixParser : public Parser {
     one.word = cell.word == "SOC" ? "SYS" : cell.word;
     one.lines.push_back(lines_[cell.line]);
     sign(std::move(one));
+  }
+
+  /// Devices that are there, and of which no cell was seen.
+  void leave_unsaid() {
+    const std::size_t width = columns_.names.size();
+    for (std::size_t device = 0; device < width; ++device) {
+      bool said = width == 1;
+      for (std::size_t other = 0; other < width && !said; ++other) {
+        said = other != device && (!cells_[device * width + other].word.empty() ||
+                                   !cells_[other * width + device].word.empty());
+      }
+      if (!said) add_item(facts(), "devices_unsaid", columns_.names[device]);
+    }
   }
 
   void leave_status(std::size_t row, std::size_t column, const Cell& cell) {

@@ -74,6 +74,9 @@ class TopologyMaker {
       made_.notes.emplace_back("lspci shows no NVLinks");
     }
     take_pairs("nvlinks");
+    if (piece_.kind == "nccl_topo_xml" && entries_of(piece_, "nvlinks") == nullptr)
+      made_.notes.emplace_back("no NVLinks are in it; files made for NCCL may leave them out");
+    take_others();
     describe();
     return std::move(made_);
   }
@@ -111,6 +114,20 @@ class TopologyMaker {
       if (dash == std::string::npos || level == nullptr) continue;
       const std::size_t one = device(key.substr(0, dash));
       put(one, device(key.substr(dash + 1)), *level);
+    }
+  }
+
+  /// Devices that the text shows, and of which it does not say how far they are from any other.
+  void take_others() {
+    if (const core::JsonObject* places = entries_of(piece_, "paths"); places != nullptr) {
+      for (const auto& [name, place] : *places) (void)device(name);
+    }
+    for (const auto& [key, value] : piece_.facts) {
+      const core::JsonArray* names = key == "devices_unsaid" ? value.as_array() : nullptr;
+      if (names == nullptr) continue;
+      for (const core::Json& name : *names) {
+        if (name.as_text() != nullptr) (void)device(*name.as_text());
+      }
     }
   }
 

@@ -85,22 +85,30 @@ std::string text_matrix(const TextTopology& topology, const Numbers& rows, const
   return text;
 }
 
-/// All that are equally near, and how near; empty where the text says it of none.
-std::pair<Numbers, std::string> nearest_in_text(const TextTopology& topology, std::size_t device,
-                                                const Numbers& others) {
+/// All of `others` that are equally near, as far as the text says it.
+struct NearestInText {
   Numbers best;
-  std::string nearest;
+  std::string level;       ///< empty where the text says it of none
+  std::size_t unsaid = 0;  ///< of which it says nothing, or in a word that nobody knows
+};
+
+NearestInText nearest_in_text(const TextTopology& topology, std::size_t device,
+                              const Numbers& others) {
+  NearestInText nearest;
   for (const std::size_t other : others) {
+    if (other == device) continue;
     const std::string level = topology.level(device, other);
-    if (other == device || level.empty()) continue;
-    if (!best.empty() && core::level_rank(level) > core::level_rank(nearest)) continue;
-    if (best.empty() || core::level_rank(level) < core::level_rank(nearest)) {
-      best.clear();
-      nearest = level;
+    if (level.empty() || core::level_rank(level) > core::level_rank("SYS")) ++nearest.unsaid;
+    if (level.empty()) continue;
+    const bool any = !nearest.best.empty();
+    if (any && core::level_rank(level) > core::level_rank(nearest.level)) continue;
+    if (!any || core::level_rank(level) < core::level_rank(nearest.level)) {
+      nearest.best.clear();
+      nearest.level = level;
     }
-    best.push_back(other);
+    nearest.best.push_back(other);
   }
-  return {best, nearest};
+  return nearest;
 }
 
 std::string text_partners(const TextTopology& topology, const Numbers& gpus, Style style) {
@@ -112,11 +120,14 @@ std::string text_partners(const TextTopology& topology, const Numbers& gpus, Sty
     std::string partners;
     for (const TextDeviceKind kind :
          {TextDeviceKind::gpu, TextDeviceKind::drive, TextDeviceKind::nic}) {
-      const auto [best, level] = nearest_in_text(topology, gpu, numbers_of(topology, kind));
-      if (best.empty()) continue;
+      const NearestInText nearest = nearest_in_text(topology, gpu, numbers_of(topology, kind));
+      if (nearest.best.empty()) continue;
       if (!partners.empty()) partners += ", ";
-      for (const std::size_t other : best) partners += visible(topology.devices[other].name) + " ";
-      partners += "(" + visible(level) + ")";
+      for (const std::size_t other : nearest.best)
+        partners += visible(topology.devices[other].name) + " ";
+      partners += "(" + visible(nearest.level);
+      if (nearest.unsaid > 0) partners += "; of " + std::to_string(nearest.unsaid) + " not said";
+      partners += ")";
     }
     if (partners.empty()) continue;
     text += labelled(left(visible(topology.devices[gpu].name), widest + 2), widest + 2, partners);
@@ -124,37 +135,71 @@ std::string text_partners(const TextTopology& topology, const Numbers& gpus, Sty
   return text.empty() ? text : painted("best partners", Paint::strong, style) + "\n" + text;
 }
 
-/// What keeps each GPU from an adapter of its own below its switch; nothing: it is so.
-std::vector<std::string> rail_problems(const TextTopology& topology, const Numbers& gpus,
-                                       const Numbers& nics) {
-  std::vector<std::string> problems;
+/// Whether each GPU has an adapter of its own below its switch.
+struct TextRails {
+  std::vector<std::string> problems;  ///< what the text shows to be otherwise
+  Numbers unsaid;                     ///< GPUs of which it does not show it
+
+  [[nodiscard]] std::string_view word() const {
+    if (!problems.empty()) return "not aligned";
+    return unsaid.empty() ? "aligned" : "unknown";
+  }
+};
+
+TextRails text_rails(const TextTopology& topology) {
+  const Numbers gpus = numbers_of(topology, TextDeviceKind::gpu);
+  const Numbers nics = numbers_of(topology, TextDeviceKind::nic);
+  TextRails rails;
   std::vector<Numbers> sharing(topology.devices.size());
+  std::vector<bool> whole(topology.devices.size());
   for (const std::size_t gpu : gpus) {
-    const auto [best, level] = nearest_in_text(topology, gpu, nics);
-    if (best.empty() || core::level_rank(level) > core::level_rank("PXB")) {
-      problems.push_back(visible(topology.devices[gpu].name) + " has none below its switch");
-      continue;
+    const NearestInText nearest = nearest_in_text(topology, gpu, nics);
+    whole[gpu] = nearest.unsaid == 0;
+    if (!nearest.best.empty() && core::level_rank(nearest.level) <= core::level_rank("PXB")) {
+      for (const std::size_t nic : nearest.best) sharing[nic].push_back(gpu);
+    } else if (nics.empty() || !whole[gpu]) {
+      rails.unsaid.push_back(gpu);
+    } else {
+      rails.problems.push_back(visible(topology.devices[gpu].name) + " has none below its switch");
     }
-    for (const std::size_t nic : best) sharing[nic].push_back(gpu);
   }
   for (const std::size_t nic : nics) {
     if (sharing[nic].size() < 2) continue;
     std::string problem = visible(topology.devices[nic].name) + " is shared by";
-    for (const std::size_t gpu : sharing[nic]) problem += " " + visible(topology.devices[gpu].name);
-    problems.push_back(std::move(problem));
+    bool sure = true;
+    for (const std::size_t gpu : sharing[nic]) {
+      problem += " " + visible(topology.devices[gpu].name);
+      sure = sure && whole[gpu];
+    }
+    if (sure) {
+      rails.problems.push_back(std::move(problem));
+      continue;
+    }
+    // Another adapter, of which the text says nothing, may be as near.
+    for (const std::size_t gpu : sharing[nic]) {
+      if (whole[gpu] || std::count(rails.unsaid.begin(), rails.unsaid.end(), gpu) > 0) continue;
+      rails.unsaid.push_back(gpu);
+    }
   }
-  return problems;
+  return rails;
 }
 
-std::string text_rails(const TextTopology& topology, const Numbers& gpus, const Numbers& nics,
-                       Style style) {
-  if (gpus.size() < 2 || nics.empty()) return {};
-  std::string problems;
-  for (const std::string& problem : rail_problems(topology, gpus, nics))
-    problems += (problems.empty() ? "" : "; ") + problem;
-  return labelled(painted("rails", Paint::strong, style) + "   ", 8,
-                  problems.empty() ? "aligned: each GPU has an adapter of its own below its switch"
-                                   : "not aligned: " + problems);
+std::string text_rails_line(const TextTopology& topology, const Numbers& gpus, const Numbers& nics,
+                            Style style) {
+  if (gpus.size() < 2) return {};
+  const TextRails rails = text_rails(topology);
+  std::string line(rails.word());
+  if (rails.word() == "aligned") line += ": each GPU has an adapter of its own below its switch";
+  for (std::size_t i = 0; i < rails.problems.size(); ++i)
+    line += (i == 0 ? ": " : "; ") + rails.problems[i];
+  if (nics.empty()) {
+    line += ": the text shows no network adapters, which does not say that there are none";
+  } else if (!rails.unsaid.empty()) {
+    line += rails.problems.empty() ? ": " : "; ";
+    line += "the text does not say how near adapters are to";
+    for (const std::size_t gpu : rails.unsaid) line += " " + visible(topology.devices[gpu].name);
+  }
+  return labelled(painted("rails", Paint::strong, style) + "   ", 8, line);
 }
 
 /// Devices below the bridges that the text shows above them.
@@ -216,7 +261,7 @@ std::string one_topology(const TextTopology& topology, Style style) {
   }
   if (const std::string partners = text_partners(topology, gpus, style); !partners.empty())
     text += "\n" + partners;
-  text += text_rails(topology, gpus, nics, style);
+  text += text_rails_line(topology, gpus, nics, style);
   return text;
 }
 
@@ -250,10 +295,10 @@ core::Json text_topology_json(const std::vector<TextTopology>& topologies) {
                                         {"target", topology.devices[pair.second].name},
                                         {"level", level}});
     }
+    TextRails rails = text_rails(topology);
+    const std::string word(rails.word());
     core::JsonArray problems;
-    for (std::string& problem : rail_problems(topology, numbers_of(topology, TextDeviceKind::gpu),
-                                              numbers_of(topology, TextDeviceKind::nic)))
-      problems.emplace_back(std::move(problem));
+    for (std::string& problem : rails.problems) problems.emplace_back(std::move(problem));
     core::JsonArray notes;
     for (const std::string& note : topology.notes) notes.emplace_back(note);
     all.push_back(core::JsonObject{{"format", topology.format},
@@ -262,6 +307,7 @@ core::Json text_topology_json(const std::vector<TextTopology>& topologies) {
                                    {"last_line", topology.last_line},
                                    {"devices", std::move(devices)},
                                    {"levels", std::move(levels)},
+                                   {"rails", word},
                                    {"rail_problems", std::move(problems)},
                                    {"notes", std::move(notes)}});
   }

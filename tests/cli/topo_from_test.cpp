@@ -73,6 +73,55 @@ TEST(TopoFrom, AMatrixOfNvidiaSmi) {
   EXPECT_EQ(text_at(document, "/topologies/0/format"), "topo_m");
 }
 
+/// What a text does not say is no statement that there is none.
+TEST(TopoFrom, WhatATextDoesNotSayStaysUnknown) {
+  struct Row {
+    const char* text;
+    const char* rails;
+    const char* said;
+  };
+  const Row rows[] = {
+      // No adapter is listed.
+      {"\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n", "unknown",
+       "rails   unknown: the text shows no network adapters"},
+      // The row of GPU1 is missing, and the one of GPU0 ends early.
+      {"\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tPHB\tPIX\n", "unknown",
+       "the text does not say how near adapters are to GPU1"},
+      // As near is the other adapter, or not.
+      {"\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tPHB\tPIX\nGPU1\tPHB\t X \tPXB\n", "unknown",
+       "GPU0  GPU1 (PHB), NIC0 (PIX; of 1 not said)"},
+      {"\tGPU0\tGPU1\tNIC0\nGPU0\t X \tPHB\tPIX\nGPU1\tPHB\t X \tSYS\n", "not aligned",
+       "GPU1 has none below its switch"},
+  };
+  for (const Row& row : rows) {
+    const Given given(row.text);
+    const Ran ran = run({"topo", "--from", given.path});
+    EXPECT_TRUE(holds(ran.out, row.said)) << ran.out << ran.err;
+    const core::Json document = document_of(run({"topo", "--from", given.path, "--json"}));
+    EXPECT_EQ(schema_violations(document), "");
+    EXPECT_EQ(text_at(document, "/topologies/0/rails"), row.rails) << row.text;
+    const core::Json* problems = core::resolve_pointer(document, "/topologies/0/rail_problems");
+    ASSERT_NE(problems, nullptr);
+    EXPECT_EQ(problems->as_array()->empty(), std::string(row.rails) == "unknown") << row.text;
+  }
+}
+
+/// A part of a file of NCCL without the processors: how far its trees are apart is not in it.
+TEST(TopoFrom, TreesWithoutAProcessorAreNotFarApart) {
+  std::string text = xml_text;
+  text.erase(text.find("  <cpu"), text.find("    <pci busid=\"0000:10") - text.find("  <cpu"));
+  text.erase(text.find("  </cpu>\n"), 9);
+  for (std::size_t at; (at = text.find("          <nvlink")) != std::string::npos;)
+    text.erase(at, text.find('\n', at) + 1 - at);
+  const Given given(text);
+  const Ran ran = run({"topo", "--from", given.path});
+  EXPECT_FALSE(holds(ran.out, "SYS")) << ran.out << ran.err;
+  EXPECT_TRUE(holds(ran.out, "GPU0  X     ?")) << ran.out;
+  EXPECT_TRUE(holds(ran.out, "GPU0  mlx5_0 (PIX)")) << ran.out;
+  EXPECT_TRUE(holds(ran.out, "does not say how near adapters are to GPU1")) << ran.out;
+  EXPECT_TRUE(holds(ran.out, "no NVLinks are in it")) << ran.out;
+}
+
 TEST(TopoFrom, ATopologyOfNccl) {
   const Given given(xml_text);
   const Ran ran = run({"topo", "--from", given.path});
