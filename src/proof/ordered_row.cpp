@@ -183,7 +183,8 @@ class OrderedRow {
     // Only of a row that is known: what is unknown stays so, with what it lacks.
     const bool known = row_.verdict == Verdict::direct || row_.verdict == Verdict::staged;
     if (row_.poster == Poster::cpu_proxy && known && row_.contradictions.empty()) {
-      row_.verdict = Verdict::degraded;
+      // Degraded is direct with a flaw: what a proxy stages stays staged.
+      if (row_.verdict == Verdict::direct) row_.verdict = Verdict::degraded;
       row_.missing.clear();  // who posts is known from the receipts alone
       add_cause(Cause::async_cpu_proxy);
     }

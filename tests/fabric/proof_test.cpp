@@ -2,9 +2,11 @@
 // deserve, and each lie below the session is told by a counter, by the data, or
 // leaves the verdict unknown.
 #include <gtest/gtest.h>
+#include <cstring>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "evidence/witness.hpp"
 #include "proof/ordered_row.hpp"
@@ -296,6 +298,20 @@ class SilentlyStagingCuda : public support::AroundCuda {
   }
 };
 
+/// And says of every pointer that kernels have it.
+class LyingCuda final : public SilentlyStagingCuda {
+ public:
+  using SilentlyStagingCuda::SilentlyStagingCuda;
+  system::cuda::CUresult pointer_get_attribute(void* answer, int attribute,
+                                               system::cuda::CUdeviceptr pointer) override {
+    if (attribute == system::cuda::pointer_device_pointer) {
+      std::memcpy(answer, &pointer, sizeof pointer);
+      return system::cuda::success;
+    }
+    return SilentlyStagingCuda::pointer_get_attribute(answer, attribute, pointer);
+  }
+};
+
 /// Loses the end of every large peer copy. A probe is small.
 class ForgetfulCuda : public support::AroundCuda {
  public:
@@ -322,7 +338,7 @@ class ForgetfulCuda : public support::AroundCuda {
 TEST(ProofOfLies, ACopyThatStagesInSilenceIsStagedAndAContradiction) {
   const auto host = host_of(machine_with("workstation"));
   support::AroundHost around(*host);
-  SilentlyStagingCuda cuda(*host->cuda().value());
+  LyingCuda cuda(*host->cuda().value());
   around.cuda_table = &cuda;
   const ProofRow row = proved(around, copy_of(0, 1));
   EXPECT_EQ(row.runtime.bytes[Carriage::direct], row.runtime.bytes.total()) << "no lie was told";
@@ -331,6 +347,19 @@ TEST(ProofOfLies, ACopyThatStagesInSilenceIsStagedAndAContradiction) {
   EXPECT_EQ(row.contradictions.size(), 1U);
   EXPECT_TRUE(names(row, Cause::evidence_contradiction));
   EXPECT_NEAR(row.physical.host_dram_bytes->per_byte, 2, 0.1);
+}
+
+TEST(ProofOfLies, ACopyWithoutTheAccessThatWasGrantedIsNotClaimedAndSeenToBeStaged) {
+  const auto host = host_of(machine_with("workstation"));
+  support::AroundHost around(*host);
+  SilentlyStagingCuda cuda(*host->cuda().value());
+  around.cuda_table = &cuda;
+  const ProofRow row = proved(around, copy_of(0, 1));
+  EXPECT_EQ(row.runtime.bytes[Carriage::direct], 0U) << told(row);
+  EXPECT_EQ(row.verdict, Verdict::staged) << told(row);
+  EXPECT_EQ(row.known, Known::witnessed);
+  EXPECT_EQ(row.contradictions.size(), 0U) << told(row);
+  EXPECT_TRUE(names(row, Cause::p2p_peer_access_not_enabled)) << told(row);
 }
 
 TEST(ProofOfLies, ACopyThatLosesBytesIsBroken) {
@@ -530,11 +559,14 @@ class ByProxy final : public proof::OrderedRun {
   bool untold_;
 };
 
-TEST(OrderedRows, AreDegradedByAProxyOnlyWhereTheyAreKnown) {
+TEST(OrderedRows, AreDegradedByAProxyOnlyWhereTheyAreKnownToBeDirect) {
   const TemporaryDirectory directory;
-  for (const bool untold : {false, true}) {
+  for (const auto expected : {Verdict::degraded, Verdict::staged, Verdict::unknown}) {
+    const bool untold = expected == Verdict::unknown;
     // A guest has no counters of its memory controllers that could tell instead.
-    const auto host = host_of(machine_with(untold ? "cloud-guest" : "workstation"));
+    Machine machine = machine_with(untold ? "cloud-guest" : "workstation");
+    if (expected == Verdict::staged) machine.modules.nvidia_fs = false;
+    const auto host = host_of(machine);
     const auto counted = system::CountedHost::wrap(*host);
     Result<Session> session = Session::open(*counted, test::SoftSession::quiet());
     ASSERT_TRUE(session.ok());
@@ -542,7 +574,7 @@ TEST(OrderedRows, AreDegradedByAProxyOnlyWhereTheyAreKnown) {
     ByProxy run(*session, untold);
     const ProofRow row = proof::prove_ordered_row(
         *session, *counted, witnesses, storage_of(directory, false), small_options(), run);
-    EXPECT_EQ(row.verdict, untold ? Verdict::unknown : Verdict::degraded) << told(row);
+    EXPECT_EQ(row.verdict, expected) << told(row);
     EXPECT_EQ(names(row, Cause::async_cpu_proxy), !untold) << told(row);
     EXPECT_EQ(row.missing.empty(), !untold) << told(row);
   }
