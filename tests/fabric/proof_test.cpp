@@ -2,7 +2,6 @@
 // deserve, and each lie below the session is told by a counter, by the data, or
 // leaves the verdict unknown.
 #include <gtest/gtest.h>
-#include <cstring>
 
 #include <algorithm>
 #include <cerrno>
