@@ -90,16 +90,6 @@ TEST(Explain, PagesAndListOfCauses) {
   EXPECT_EQ(list.exit_code, 0);
   const core::Json json = parsed(list.out);
   EXPECT_EQ(schema_violations(json), "");
-  // Every cause has its page in the program.
-  for (const core::Json& cause : *json.find("causes")->as_array()) {
-    const std::string id = *cause.find("id")->as_text();
-    const Ran shown = run({"explain", id});
-    EXPECT_EQ(shown.exit_code, 0) << id;
-    for (const char* part :
-         {"**What is so.**", "**How it is seen.**", "**Why it matters.**", "**How to mend it.**",
-          "**How to check.**", "**When it is harmless.**", "**Sources.**"})
-      EXPECT_TRUE(holds(shown.out, part)) << id << ": " << part;
-  }
   EXPECT_TRUE(holds(run({"explain", "--list"}).out, "rdma.host_buffers"));
 }
 
