@@ -7,6 +7,7 @@
 #include <nobounce/receipt.hpp>
 
 #include "bench/measure.hpp"
+#include "bench/quickest_cpu.hpp"
 #include "session/session_ledger.hpp"
 #include "system/live_host.hpp"
 
@@ -63,6 +64,7 @@ double one_run(system::Host& host, session::SessionLedger& ledger, const Parts& 
 }  // namespace
 
 int ledger_cost(const std::vector<std::string>&) {
+  const OnQuickestCpu here;
   const auto host = system::make_live_host();
   session::SessionLedger ledger(*host, true);
   const std::pair<const char*, Parts> kinds[] = {{"copy_without", {.readings = 2}},
@@ -80,6 +82,7 @@ int ledger_cost(const std::vector<std::string>&) {
   }
   core::JsonObject result;
   result.emplace_back("case", "ledger_cost");
+  result.emplace_back("quickest_cpu", here.json());
   core::JsonObject nanoseconds;
   for (std::size_t i = 0; i < std::size(kinds); ++i) {
     nanoseconds.emplace_back(kinds[i].first, samples[i].json());

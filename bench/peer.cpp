@@ -4,6 +4,7 @@
 
 #include "bench/measure.hpp"
 #include "bench/peer_session.hpp"
+#include "bench/quickest_cpu.hpp"
 #include "system/live_host.hpp"
 
 namespace nobounce::bench {
@@ -129,6 +130,8 @@ core::Json measure_pair(const CudaDriver& driver, system::Host& host, system::Nv
   measure_staging(pair, ours, table, source, target, row);
   if (can != 1) return row;
   const Result<system::Cuda*> api = host.cuda();
+  const OnQuickestCpu here;
+  row.emplace_back("quickest_cpu", here.json());
   if (api.ok()) row.emplace_back("driver_calls", peer_calls(**api, pair));
   pair.enable(true);
   row.emplace_back("sizes", sizes_of(pair, ours));

@@ -6,7 +6,9 @@
 #include "bench/measure.hpp"
 #include "bench/peer.hpp"
 #include "bench/peer_session.hpp"
+#include "bench/quickest_cpu.hpp"
 #include "support/temporary_directory.hpp"
+#include "system/cuda.hpp"
 #include "system/live_host.hpp"
 
 namespace nobounce::bench {
@@ -28,6 +30,34 @@ bool time_into(Samples& samples, int times, Move&& move) {
     samples.add((seconds_now() - begin) * 1e6);
   }
   return true;
+}
+
+/// What the driver says of reaching imported memory, with access between the GPUs and without,
+/// beside what a copy then does.
+core::Json access_of_import(system::Host& host, const Pair& pair) {
+  core::JsonArray rows;
+  const Result<system::Cuda*> api = host.cuda();
+  if (!api.ok()) return core::Json(std::move(rows));
+  const auto reached = [&](int from, test::Pointer pointer) {
+    const Pair::Current current(pair, from);
+    unsigned long long answer = 0;
+    return (*api)->pointer_get_attribute(&answer, system::cuda::pointer_device_pointer, pointer) ==
+               system::cuda::success &&
+           answer == pointer;
+  };
+  for (const bool on : {false, true}) {
+    pair.enable(on);
+    Samples rates;
+    for (int i = 0; i < 5; ++i) (void)time_rate(rates, bytes, [&] { return pair.copy(bytes); });
+    core::JsonObject row;
+    row.emplace_back("access", on);
+    row.emplace_back("import_has_a_pointer_in_its_own_context", reached(0, pair.memory[0]));
+    row.emplace_back("import_has_a_pointer_in_the_targets_context", reached(1, pair.memory[0]));
+    row.emplace_back("target_has_a_pointer_in_the_sources_context", reached(0, pair.memory[1]));
+    row.emplace_back("plain_gb_per_s", rates.median());
+    rows.emplace_back(std::move(row));
+  }
+  return core::Json(std::move(rows));
 }
 
 }  // namespace
@@ -79,12 +109,15 @@ int peer_import(const std::vector<std::string>& words) {
       return failed("cuIpcOpenMemHandle: " + std::to_string(code));
     }
   }
-  pair.enable(true);
   const auto host = system::make_live_host();
+  core::JsonObject told;
+  told.emplace_back("access", access_of_import(*host, pair));
   core::JsonArray rows;
   std::string failure;
   {
     SessionPair ours(*host, DevicePointer{pair.memory[0]}, target, bytes);
+    const OnQuickestCpu here;  // the session's threads go where they like
+    told.emplace_back("quickest_cpu", here.json());
     failure = ours.failure;
     for (const std::uint64_t length : sizes) {
       if (!failure.empty()) break;
@@ -103,6 +136,7 @@ int peer_import(const std::vector<std::string>& words) {
       row.emplace_back("bytes", length);
       row.emplace_back("plain_us", plain.json());
       row.emplace_back("direct_us", direct.json());
+      row.emplace_back("added_us", direct.median() - plain.median());
       row.emplace_back("direct_of_plain",
                        direct.median() > 0 ? plain.median() / direct.median() : 0);
       rows.emplace_back(std::move(row));
@@ -114,7 +148,8 @@ int peer_import(const std::vector<std::string>& words) {
     pair.memory[0] = own;
   }
   if (!failure.empty()) return failed(failure);
-  return std::puts(core::dump_json(core::Json(std::move(rows))).c_str()) < 0 ? 1 : 0;
+  told.emplace_back("sizes", std::move(rows));
+  return std::puts(core::dump_json(core::Json(std::move(told))).c_str()) < 0 ? 1 : 0;
 }
 
 }  // namespace nobounce::bench
