@@ -330,6 +330,24 @@ TEST_F(PlanAgain, AccessOfAnImportThatSomebodyDisabledIsGotAgainBothWays) {
   }
 }
 
+/// From an import in a context of its own GPU the source's reach decides, which is only asked
+/// about.
+TEST_F(PlanAgain, AnImportThatIsReadRestsOnItsOwnGpusReach) {
+  Region import = adopted(AllocationKind::ipc_import);
+  const auto read = [&] {
+    const Outcome outcome = session_->transfer(import.place(), source_->place());
+    EXPECT_TRUE(outcome.ok());
+    return outcome.receipt.bytes;
+  };
+  for (int i = 0; i < enough; ++i) (void)read();
+  cuda_->refuses_access = true;
+  EXPECT_EQ(read()[Carriage::direct], length) << "access is not enabled anew";
+  kinds_->disable(AllocationKind::device, {}, 0, 1, 0);
+  EXPECT_EQ(read()[Carriage::direct], length) << "the other way is not needed";
+  kinds_->disable(AllocationKind::device, {}, 0, 0, 1);
+  EXPECT_EQ(read()[Carriage::staged], length);
+}
+
 TEST_F(PlanAgain, AMappingWhoseAccessWasTakenAwayIsGrantedAgain) {
   Region target = adopted(AllocationKind::vmm);
   warm(target);

@@ -41,6 +41,8 @@ constexpr std::uint64_t both_kinds(AllocationKind source, AllocationKind target)
   return static_cast<std::uint64_t>(source) << 8 | static_cast<std::uint64_t>(target);
 }
 constexpr std::uint64_t both_plain = both_kinds(AllocationKind::device, AllocationKind::device);
+constexpr std::uint64_t import_to_plain =
+    both_kinds(AllocationKind::ipc_import, AllocationKind::device);
 
 class CopyingPeerProvider final : public PeerProvider {
  public:
@@ -162,6 +164,12 @@ std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segme
       if (!memory_.reached_here(target)) return std::nullopt;
       return core::Confirmed{.facts = both};
     }
+    // So it is from an import that this context has (measured): another one's is not seen from
+    // here.
+    if (both == import_to_plain && memory_.reached_here(source)) {
+      if (!memory_.reached_here(target)) return std::nullopt;
+      return core::Confirmed{.facts = both};
+    }
     if (!access_.enable_again(contexts->target)) return std::nullopt;
   }
   // Of an import only the other way may be one that reaches it.
@@ -202,12 +210,13 @@ std::optional<Error> CopyingPeerProvider::why_not(const Segment& segment) {
 
 bool CopyingPeerProvider::rests_on_access(const Pair& pair,
                                           const std::optional<core::Confirmed>& kinds) {
-  if (kinds.has_value() && kinds->facts == both_plain) {
+  if (kinds.has_value() && (kinds->facts == both_plain || kinds->facts == import_to_plain)) {
     const std::optional<peer::PeerAccess::Contexts> contexts =
         access_.enabled(pair.source->gpu, pair.target->gpu);
     if (contexts.has_value()) {
       const system::ContextGuard guard(contexts_.table(), contexts->source);
-      if (guard.status() == system::cuda::success && memory_.reached_here(*pair.target))
+      if (guard.status() == system::cuda::success && memory_.reached_here(*pair.target) &&
+          (kinds->facts == both_plain || memory_.reached_here(*pair.source)))
         return true;
     }
   }
