@@ -1,4 +1,5 @@
 // What the driver says of a pointer: whose memory, and of which kind.
+#include <cstdint>
 #include <utility>
 
 #include "session/region_state.hpp"
@@ -35,11 +36,11 @@ Result<bool> is_mapping(system::Cuda& cuda, DevicePointer address) {
 }
 
 Result<bool> may_be_exported(system::Cuda& cuda, DevicePointer address) {
-  bool capable = true;
+  std::uint64_t capable = 0;  // "a boolean", of a width that the driver's documentation keeps
   const auto code = cuda.pointer_get_attribute(
       &capable, system::cuda::pointer_is_legacy_cuda_ipc_capable, address.value);
   if (code != system::cuda::success && !says_no(code)) return no_answer(cuda, code);
-  return code != system::cuda::success || capable;
+  return code != system::cuda::success || (capable & 0xff) != 0;
 }
 
 /// Memory of another process cannot be exported again. Where the driver says so of memory of our

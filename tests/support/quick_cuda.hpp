@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "support/around_host.hpp"
 
@@ -32,11 +33,7 @@ class QuickCuda final : public AroundCuda {
       for (std::size_t i = 0; i < known_count_; ++i) {
         const Known& known = known_[i];
         if (known.attribute != attribute || known.pointer != pointer) continue;
-        if (known.wide) {
-          *static_cast<std::uint64_t*>(data) = known.value;
-        } else {
-          *static_cast<unsigned*>(data) = static_cast<unsigned>(known.value);
-        }
+        std::memcpy(data, &known.value, known.width);
         return known.code;
       }
     }
@@ -85,24 +82,33 @@ class QuickCuda final : public AroundCuda {
     CUdeviceptr pointer = 0;
     CUresult code = 0;
     std::uint64_t value = 0;
-    bool wide = false;
+    std::size_t width = 0;
   };
 
+  static std::size_t width_of(int attribute) {
+    switch (attribute) {
+      case system::cuda::pointer_buffer_id:
+      case system::cuda::pointer_range_start:
+      case system::cuda::pointer_range_size:
+      case system::cuda::pointer_mempool_handle:
+      case system::cuda::pointer_device_pointer:
+      case system::cuda::pointer_context:
+        return sizeof(std::uint64_t);
+      case system::cuda::pointer_is_legacy_cuda_ipc_capable:
+        return sizeof(bool);
+      default:
+        return sizeof(unsigned);
+    }
+  }
   bool done() {
     copies += quick ? 1 : 0;
     return quick;
   }
   void learn(const void* data, int attribute, CUdeviceptr pointer, CUresult code) {
     if (known_count_ == known_.size()) return;
-    const bool wide = attribute == system::cuda::pointer_buffer_id ||
-                      attribute == system::cuda::pointer_range_start ||
-                      attribute == system::cuda::pointer_range_size ||
-                      attribute == system::cuda::pointer_mempool_handle ||
-                      attribute == system::cuda::pointer_device_pointer ||
-                      attribute == system::cuda::pointer_context;
-    const std::uint64_t value = wide ? *static_cast<const std::uint64_t*>(data)
-                                     : std::uint64_t{*static_cast<const unsigned*>(data)};
-    known_[known_count_++] = {attribute, pointer, code, value, wide};
+    Known known{attribute, pointer, code, 0, width_of(attribute)};
+    std::memcpy(&known.value, data, known.width);
+    known_[known_count_++] = known;
   }
 
   std::array<Known, 64> known_;

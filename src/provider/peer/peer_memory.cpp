@@ -56,10 +56,10 @@ bool is_mapping(system::Cuda& cuda, CUdeviceptr address, bool& answered) {
 /// Whether the driver says that other processes may import it, which they may not what is an import
 /// itself; empty where it does not say.
 std::optional<bool> is_exportable(system::Cuda& cuda, CUdeviceptr address) {
-  bool exportable = false;
+  std::uint64_t exportable = 0;  // "a boolean", of a width that the driver's documentation keeps
   if (!ask(cuda, system::cuda::pointer_is_legacy_cuda_ipc_capable, address, exportable))
     return std::nullopt;
-  return exportable;
+  return (exportable & 0xff) != 0;
 }
 
 /// The allocation that holds `address`, as far as the driver says.
