@@ -30,10 +30,10 @@ struct TransferOptions {
 };
 
 /// Move-only handle. Any number of threads may use it at once, moving and dropping it aside.
-/// Dropping it cancels the transfer and waits for its end, 30 s at most: then the session keeps
-/// what the transfer uses until it has ended, and one line on stderr says so. It must be gone
-/// before its Session. In a forked child it answers that nothing has ended, and dropping it touches
-/// nothing.
+/// Dropping it cancels the transfer and waits for its end, 30 s at most: then what the transfer
+/// uses stays until the Session ends, or for good if it has not ended by then, and one line on
+/// stderr says so. It must be gone before its Session. In a forked child it answers that nothing
+/// has ended, and dropping it touches nothing.
 class Transfer {
  public:
   explicit Transfer(std::unique_ptr<session::TransferState_> state);

@@ -1,5 +1,6 @@
 // What nobody waits for any more although its bytes may still arrive: it is kept, with the places
-// that it uses, until it has ended. Nothing of it is freed under a device.
+// that it uses, until the session ends, and for good if it has not ended by then. Nothing of it is
+// freed under a device.
 #pragma once
 
 #include <cstdint>
