@@ -1,11 +1,12 @@
-// A log of NCCL of a large job, made up line by line in the wording of 2.28, and how fast and in
-// how much memory it is explained.
+// A log of NCCL of a large job, made up line by line in the wording of 2.28, the log of a training
+// between whose lines NCCL says something, and how fast and in how much memory each is explained.
 #include <sys/resource.h>
 #include <time.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/measure.hpp"
@@ -117,6 +118,61 @@ class NcclLogWriter {
   std::string text_;
 };
 
+/// The log of a training: lines that no format takes, and every fiftieth one of NCCL.
+class TrainingLogWriter {
+ public:
+  TrainingLogWriter(std::FILE* file, std::uint64_t bytes) : file_(file), bytes_(bytes) {}
+
+  void write() {
+    for (unsigned step = 0; written_ < bytes_; ++step) line(step);
+  }
+
+ private:
+  void line(unsigned step) {
+    char text[400];
+    char time[40];
+    const unsigned rank = step % 8;
+    const double loss = 2 + 8.0 / (1 + step % 1000);
+    std::snprintf(time, sizeof time, "2026-02-%02u %02u:%02u:%02u,%03u", step / 86400 % 28 + 1,
+                  step / 3600 % 24, step / 60 % 60, step % 60, step * 7 % 1000);
+    if (step % 50 == 0) {
+      std::snprintf(text, sizeof text,
+                    "node%04u:%u:%u [%u] NCCL INFO Channel %02u/0 : %u[%u] -> %u[%u] [send] via "
+                    "NET/IB/%u/GDRDMA\n",
+                    step / 50 % 128, 20000 + rank, 21000 + rank, rank, step / 400 % 16, rank, rank,
+                    rank + 8, rank, rank);
+    } else if (step % 7 < 2) {
+      std::snprintf(
+          text, sizeof text,
+          " [%.19s] iteration %8u/  500000 | consumed samples: %12u | elapsed time per "
+          "iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: "
+          "%.6E | global batch size:  2048 | lm loss: %.6E | grad norm: %.3f |\n",
+          time, step, step % 2'000'000 * 2048, 4000 + loss, 400 + loss, 1e-4, loss, loss);
+    } else if (step % 7 < 4) {
+      std::snprintf(text, sizeof text,
+                    "[rank%u]:%s [INFO] trainer.py:%u - step %u loss %.4f tokens/s %.1f mem %.2f "
+                    "GiB\n",
+                    rank, time, step % 900, step, loss, 90000 + loss, 70 + loss);
+    } else if (step % 7 < 5) {
+      std::snprintf(text, sizeof text,
+                    "node%04u: INFO:root:worker %u finished shard /data/c4/shard-%05u.tar in "
+                    "%.2fs (%u samples)\n",
+                    step % 128, rank, step % 90000, loss, step % 10000);
+    } else {
+      std::snprintf(text, sizeof text,
+                    "%s | INFO     | train:log_metrics:%u - {'loss': %.4f, 'grad_norm': %.6f, "
+                    "'epoch': %.2f}\n",
+                    time, step % 500, loss, loss / 3, step / 1e4);
+    }
+    const std::string_view words(text);
+    written_ += std::fwrite(words.data(), 1, words.size(), file_);
+  }
+
+  std::FILE* file_;
+  std::uint64_t bytes_;
+  std::uint64_t written_ = 0;
+};
+
 /// Of this process: what a machine that does other things too takes nothing from.
 double processor_seconds_now() {
   timespec now{};
@@ -134,6 +190,15 @@ int nccl_log(const std::vector<std::string>& words) {
       file,
       static_cast<unsigned>(std::strtoul(option(words, "--ranks", "1024").c_str(), nullptr, 10)),
       std::strtoull(option(words, "--bytes", "1000000000").c_str(), nullptr, 10))
+      .write();
+  return std::fclose(file) == 0 ? 0 : failed("cannot write " + path);
+}
+
+int training_log(const std::vector<std::string>& words) {
+  const std::string path = option(words, "--output", "");
+  std::FILE* file = path.empty() ? nullptr : std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return failed("training-log --output FILE [--bytes N]");
+  TrainingLogWriter(file, std::strtoull(option(words, "--bytes", "200000000").c_str(), nullptr, 10))
       .write();
   return std::fclose(file) == 0 ? 0 : failed("cannot write " + path);
 }
@@ -166,7 +231,7 @@ int explain(const std::vector<std::string>& words) {
   }
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return print({{"case", "explain an NCCL log, one thread, from the page cache"},
+  return print({{"case", "explain a log, one thread, from the page cache"},
                 {"bytes", bytes},
                 {"gigabytes_per_second", rates.json()},
                 {"gigabytes_per_processor_second", processor_rates.json()},

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   if (command == "overhead") return overhead(words);
   if (command == "ledger-cost") return ledger_cost(words);
   if (command == "nccl-log") return nccl_log(words);
+  if (command == "training-log") return training_log(words);
   if (command == "explain") return explain(words);
   return failed(
       "nobounce_gpu_bench copy [--folder DIR] [--file FILE] [--bytes N] [--sweep yes]\n"
@@ -24,5 +25,6 @@ int main(int argc, char** argv) {
       "nobounce_gpu_bench overhead\n"
       "nobounce_gpu_bench ledger-cost\n"
       "nobounce_gpu_bench nccl-log --output FILE [--ranks N] [--bytes N]\n"
+      "nobounce_gpu_bench training-log --output FILE [--bytes N]\n"
       "nobounce_gpu_bench explain --file FILE [--runs N]");
 }

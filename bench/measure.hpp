@@ -76,6 +76,7 @@ int peer(const std::vector<std::string>& words);
 int async_reads(const std::vector<std::string>& words);
 int ledger_cost(const std::vector<std::string>& words);
 int nccl_log(const std::vector<std::string>& words);
+int training_log(const std::vector<std::string>& words);
 int explain(const std::vector<std::string>& words);
 int peer_import(const std::vector<std::string>& words);
 int ledger_cost(const std::vector<std::string>& words);

@@ -11,6 +11,17 @@ class AmdTopologyParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"ROCm System Management Interface",
+                                                 "between two GPUs",
+                                                 "WEIGHT TABLE",
+                                                 "HOPS TABLE",
+                                                 "LINK TYPE TABLE",
+                                                 "ACCESS TABLE",
+                                                 "NUMA BW TABLE"};
+    return {words, 3};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (has(text, "ROCm System Management Interface")) {

@@ -35,6 +35,12 @@ class CufileLogParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"[pid=",   " cufio", " cufile",
+                                                 " curdma", " 0:",    "posix="};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     const bool marked = is_marked(text);

@@ -18,6 +18,13 @@ class DeviceListParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"NVIDIA",    "Tesla", "GeForce", "Quadro",
+                                                 "AMD",       "GRID",  "TITAN",   "virtual machine",
+                                                 "Hypervisor"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (starts(text, "GPU ")) return take_listed(text, line);

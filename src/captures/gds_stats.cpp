@@ -10,6 +10,11 @@ class GdsStatsParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"cuFile STATS VERSION", "Read: ", "Write: "};
+    return {words, 8};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (has(text, "cuFile STATS VERSION")) {

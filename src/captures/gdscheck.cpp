@@ -1,6 +1,7 @@
 // `gdscheck -p` in all layouts: routes by file system or device, configuration, GPUs, platform.
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "captures/formats.hpp"
 #include "captures/scan.hpp"
@@ -32,6 +33,29 @@ constexpr std::array gds_rows = {"NVMe P2PDMA",
                                  "EXT4",
                                  "XFS"};
 
+constexpr auto gds_words = [] {
+  constexpr std::string_view others[] = {"GDS release version",
+                                         "nvidia_fs version:",
+                                         "nvidia_fs minimum version:",
+                                         "libcufile version:",
+                                         "ENVIRONMENT:",
+                                         "DRIVER CONFIGURATION:",
+                                         "CUFILE CONFIGURATION:",
+                                         "GPU INFO:",
+                                         "PLATFORM INFO:",
+                                         "properties.",
+                                         "fs.",
+                                         "logging.",
+                                         "denylist.",
+                                         "execution.",
+                                         "profile.",
+                                         "GPU index "};
+  std::array<std::string_view, gds_rows.size() + std::size(others)> all{};
+  std::copy(gds_rows.begin(), gds_rows.end(), all.begin());
+  std::copy(std::begin(others), std::end(others), all.begin() + gds_rows.size());
+  return all;
+}();
+
 bool gds_is_routes(std::string_view value) {
   bool any = false;
   for (const std::string_view part : split(value, ',')) {
@@ -47,6 +71,8 @@ bool gds_is_routes(std::string_view value) {
 class GdscheckParser : public Parser {
  public:
   using Parser::Parser;
+
+  [[nodiscard]] Vocabulary vocabulary() const override { return {gds_words, 20}; }
 
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);

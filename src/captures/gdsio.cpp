@@ -11,6 +11,12 @@ class GdsioParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"XferType:", "file register error",
+                                                 "GPUDirect Storage not supported on current file"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     const auto type = after(text, "XferType:");

@@ -10,6 +10,12 @@ class IbvDevinfoParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"hca_id:", "Infiniband device '", "CA '",
+                                                 "physical_state"};
+    return {words, 30};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (take_device(text, line) || take_link(text, line)) return true;

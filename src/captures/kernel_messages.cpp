@@ -14,6 +14,33 @@ class KernelMessagesParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"IO_PAGE_FAULT",
+                                                 "INVALID_DEVICE_REQUEST",
+                                                 "ILLEGAL_DEV_TABLE_ENTRY",
+                                                 "DMAR: [DMA ",
+                                                 "DMAR:[DMA ",
+                                                 "access is not set",
+                                                 "arm-smmu",
+                                                 "do not share an upstream bridge",
+                                                 "Host bridge not in P2PDMA whitelist",
+                                                 "ACS redirect is set between",
+                                                 "NVRM",
+                                                 "Linux version ",
+                                                 "Command line:",
+                                                 "BOOT_IMAGE=",
+                                                 "Default domain type:",
+                                                 "iommu_group",
+                                                 "DMA domain TLB invalidation policy",
+                                                 "Hypervisor detected",
+                                                 "DMI:",
+                                                 "[10de:",
+                                                 "64bit pref",
+                                                 "nvidia-fs:",
+                                                 "nvidia_fs:"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     return take_fault(text, line) || take_refusal(text, line) || take_driver(text, line) ||
@@ -172,6 +199,7 @@ class KernelMessagesParser : public Parser {
     } else if (domain_line_ == 0 || line.number != domain_line_ + 1) {
       return false;
     }
+    listen(line, 1);
     std::string_view word = trim(text);
     if (file != std::string_view::npos) word = trim(after(text.substr(file), "type").value_or(""));
     while (starts(word, ":") || starts(word, " ")) word.remove_prefix(1);

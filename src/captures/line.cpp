@@ -102,6 +102,16 @@ std::string_view without_quotes(std::string_view text) {
   }
 }
 
+/// Bytes at the front that stand for themselves and begin nothing.
+std::size_t ordinary_run(std::string_view raw) {
+  std::size_t length = 0;
+  for (; length < raw.size(); ++length) {
+    const char c = raw[length];
+    if (c < ' ' || c > '~' || c == '[' || c == '^' || c == '&' || c == '\\') break;
+  }
+  return length;
+}
+
 void append_character(std::string& buffer, std::string_view& raw) {
   const char c = raw.front();
   if (starts(raw, "\xC2\xA0")) {  // a blank that does not break
@@ -142,6 +152,12 @@ std::string_view clean_line(std::string_view raw, std::string& buffer) {
   if (is_plain(raw)) return without_quotes(raw);
   buffer.clear();
   while (!raw.empty()) {
+    const std::size_t ordinary = ordinary_run(raw);
+    if (ordinary > 0) {
+      buffer += raw.substr(0, ordinary);
+      raw.remove_prefix(ordinary);
+      continue;
+    }
     const bool may_begin = raw.front() == '\x1b' || raw.front() == '[' || raw.front() == '^';
     const std::size_t escape = may_begin ? escape_length(raw) : 0;
     if (escape > 0) {
@@ -219,8 +235,8 @@ std::size_t prefix_length(std::string_view text) {
   }
   if (starts(text, "| ") && time_length(text.substr(2)) > 0) return 2;
   // docker compose, ECS and others: `worker-1  | `.
-  const std::size_t bar = text.find(" | ");
-  if (bar != std::string_view::npos && bar < 50) {
+  const std::size_t bar = text.substr(0, 52).find(" | ");
+  if (bar != std::string_view::npos) {
     const std::string_view name = trim(text.substr(0, bar));
     if (!name.empty() && name.find_first_of(" \t|+") == std::string_view::npos &&
         (has(name, "-") || has(name, "_")) && is_letter(name.front()))
@@ -244,10 +260,9 @@ std::string_view without_prefixes(std::string_view text) {
 
 std::string_view node_of(std::string_view text) {
   text = trim(text);
-  const std::size_t colon = text.find(": ");
-  const std::size_t tab = text.find(":\t");
-  const std::size_t at = std::min(colon, tab);
-  if (at == std::string_view::npos || at == 0 || at > 60) return {};
+  const std::string_view front = text.substr(0, 62);
+  const std::size_t at = std::min(front.find(": "), front.find(":\t"));
+  if (at == std::string_view::npos || at == 0) return {};
   for (const char c : text.substr(0, at)) {
     if (!is_name(c) && c != '-' && c != '.' && c != '[' && c != ']') return {};
   }

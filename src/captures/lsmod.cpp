@@ -10,6 +10,9 @@ class LsmodParser : public Parser {
  public:
   using Parser::Parser;
 
+  /// Rows have no word in common.
+  [[nodiscard]] Vocabulary vocabulary() const override { return {}; }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (starts(text, "Module") && has(text, "Size") && has(text, "Used by")) {
@@ -18,6 +21,7 @@ class LsmodParser : public Parser {
       return true;
     }
     if (text.empty() || !(text.front() >= 'a' && text.front() <= 'z')) return false;
+    if (!may_be_row(text)) return false;
     const std::vector<std::string_view> words = words_of(text.substr(0, 400));
     if (words.size() < 3 || words.size() > 9 || (words.size() > 4 && !has(text, "Live")))
       return false;
@@ -42,6 +46,18 @@ class LsmodParser : public Parser {
   }
 
  private:
+  /// Whether two numbers follow the first word, which most lines of other texts have not.
+  static bool may_be_row(std::string_view text) {
+    std::size_t at = 0;
+    const auto skip = [&](bool (*is)(char)) {
+      const std::size_t begin = at;
+      while (at < text.size() && is(text[at])) ++at;
+      return at > begin;
+    };
+    return skip([](char c) { return is_name(c) || c == '-'; }) && skip(is_blank) &&
+           skip(is_digit) && skip(is_blank) && skip(is_digit);
+  }
+
   void ensure(const Line& line) {
     if (!near(line, 3)) {
       finish();

@@ -32,6 +32,13 @@ class LspciTreeParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {
+        "-[0", "-[1", "-[2", "-[3", "-[4", "-[5", "-[6", "-[7", "-[8", "-[9", "-[a",
+        "-[b", "-[c", "-[d", "-[e", "-[f", "-[A", "-[B", "-[C", "-[D", "-[E", "-[F"};
+    return {words, 2};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     const std::size_t root = root_at(text);

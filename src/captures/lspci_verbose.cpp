@@ -59,6 +59,20 @@ class LspciVerboseParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"lspci",
+                                                 "setpci",
+                                                 "bridge",
+                                                 "Bridge",
+                                                 "controller",
+                                                 "Processing accelerators",
+                                                 "System peripheral",
+                                                 "Class ",
+                                                 "no matching",
+                                                 "ACS"};
+    return {words, 80};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;
@@ -181,6 +195,7 @@ class LspciVerboseParser : public Parser {
       const std::size_t length = address.has_value() ? address_length(trim(*address)) : 0;
       word_device_ = length > 0 ? std::string(trim(*address).substr(0, length)) : "";
       word_line_ = line.number;
+      listen(line, 1);
       return false;
     }
     if (word_line_ == 0 || line.number > word_line_ + 1) return false;

@@ -19,6 +19,12 @@ class ModuleMessagesParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"nvidia_peermem", "nvidia-peermem", "nv_peer_mem",
+                                                 "nv_mem"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     const std::string_view module = peer_module_in(text);

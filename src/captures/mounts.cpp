@@ -21,6 +21,13 @@ class MountsParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {
+        "Filesystem", "ext4", "xfs",   "btrfs", "nfs",  "lustre", "beegfs", "wekafs",  "gpfs",
+        "overlay",    "zfs",  "tmpfs", "f2fs",  "ext3", "fuse",   "ceph",   "scatefs", "virtiofs"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (starts(text, "Filesystem") && has(text, "Type") && has(text, "Mounted on")) {

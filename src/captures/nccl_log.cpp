@@ -126,6 +126,11 @@ bool NcclLogParser::first_time(std::string what) {
   return said_.size() < said_max && said_.insert(std::move(what)).second;
 }
 
+Vocabulary NcclLogParser::vocabulary() const {
+  static constexpr std::string_view words[] = {"NCCL", " via ", "HIP version", "ROCm version"};
+  return {words, 0};
+}
+
 bool NcclLogParser::take(const Line& line) {
   if (!pending_.empty()) {
     if (continue_pending(line)) return true;
@@ -174,6 +179,7 @@ void NcclLogParser::wait_for_rest(const Line& line) {
   pending_ = std::string(line.text);
   pending_number_ = line.number;
   pending_open_ = line.open;
+  listen(line, 1);
 }
 
 namespace {

@@ -62,6 +62,7 @@ class NcclLogParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override;
   bool take(const Line& line) override;
   void end() override;
 

@@ -39,6 +39,13 @@ class NcclTopologyParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {
+        "<system version=", "<pci busid=", "<cpu numaid=",
+        "<gpu dev=",        "<net name=",  "<cpu host_hash="};
+    return {words, 50};
+  }
+
   bool take(const Line& line) override {
     std::string_view text = trim(line.text);
     if (!tag_.empty()) {  // a tag over several lines

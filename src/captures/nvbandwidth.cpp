@@ -12,6 +12,13 @@ class NvbandwidthParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"nvbandwidth Version:", "Waiving ",
+                                                 "Invalid value when checking the pattern",
+                                                 "_memcpy_", "bandwidth (GB/s)"};
+    return {words, 20};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;

@@ -20,6 +20,9 @@ using FsSnapshot = std::map<std::string, FsCount>;
 constexpr std::array fs_rows = {"Reads",    "Sparse Reads", "Writes", "Mmap",
                                 "Bar1-map", "Batches",      "Error",  "Ops"};
 
+/// How far behind a command its answer may be.
+constexpr std::uint64_t proc_lines = 16;
+
 /// Block and file system drivers that can register.
 bool fs_is_driver(std::string_view name) {
   for (const std::string_view one :
@@ -36,6 +39,17 @@ class NvidiaFsParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"nvidia-fs/",   "NVFS statistics(ver:",
+                                                 "GDS Version:", "NVFS Driver(version:",
+                                                 "IO stats:",    "Registered_MiB=",
+                                                 "Reads",        "Writes",
+                                                 "Mmap",         "Bar1-map",
+                                                 "Batches",      "Error",
+                                                 "Ops",          "np2p"};
+    return {words, 20};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;
@@ -43,6 +57,7 @@ class NvidiaFsParser : public Parser {
       if (const auto file = after(text, "nvidia-fs/"); file.has_value())
         proc_file_ = std::string(until(*file, " |;\"'"));
       proc_line_ = line.number;
+      listen(line, proc_lines);
       return false;
     }
     if (take_label(text, line) || take_header(text, line) || take_counts(text, line) ||
@@ -153,7 +168,7 @@ class NvidiaFsParser : public Parser {
   bool take_module(std::string_view text, const Line& line) {
     const std::string_view name = until(text, ": \t");
     if (!fs_is_driver(name)) return false;
-    const bool asked = proc_file_ == "modules" && line.number <= proc_line_ + 16;
+    const bool asked = proc_file_ == "modules" && line.number <= proc_line_ + proc_lines;
     const std::string_view rest = trim(text.substr(name.size()));
     if (!asked || !starts(rest, ":")) return false;
     ensure(line);

@@ -10,6 +10,18 @@ class NvshmemLogParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"mype: ",
+                                                 "nvshmem",
+                                                 "NVSHMEM",
+                                                 "ibgda",
+                                                 "cudaHostRegister with IoMemory failed",
+                                                 "NIC handler",
+                                                 "Skipping transport",
+                                                 "on the specified memory type"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     if (starts(trim(text), "mype: ") || has(text, " mype: ")) return take_element(text, line);

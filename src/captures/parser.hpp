@@ -2,8 +2,10 @@
 // leaves pieces with facts, and signs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +37,13 @@ class Sink {
   std::size_t pieces_done_ = 0;  ///< of which the facts are counted
 };
 
+/// Of which lines a format may take one or learn from it: those that have one of its words, and
+/// some behind a line that it took. Without words: of all.
+struct Vocabulary {
+  std::span<const std::string_view> words = {};  ///< each of at least three bytes
+  std::uint64_t lines_behind = 0;
+};
+
 class Parser {
  public:
   explicit Parser(Sink& sink) : sink_(sink) {}
@@ -44,6 +53,11 @@ class Parser {
 
   /// True if the line belongs to this format. Lines come in order; a text may hold others between.
   virtual bool take(const Line& line) = 0;
+  [[nodiscard]] virtual Vocabulary vocabulary() const = 0;
+  /// The last line that it wants to see whatever that says.
+  [[nodiscard]] std::uint64_t listens_until(std::uint64_t lines_behind) const {
+    return is_open() ? std::max(listens_until_, last_ + lines_behind) : listens_until_;
+  }
   /// The text ends: what is still gathered is to be left now.
   virtual void end() {}
 
@@ -54,6 +68,8 @@ class Parser {
     return is_open() && line.number <= last_ + lines;
   }
   void open(std::string_view kind, const Line& line);
+  /// Wants to see the next lines, too, also if none of this one is taken.
+  void listen(const Line& line, std::uint64_t lines) { listens_until_ = line.number + lines; }
   void reach(const Line& line);  ///< the piece goes on to this line
   void close() { piece_.reset(); }
   [[nodiscard]] core::JsonObject& facts();
@@ -68,6 +84,7 @@ class Parser {
  private:
   std::optional<std::size_t> piece_;
   std::uint64_t last_ = 0;
+  std::uint64_t listens_until_ = 0;
 };
 
 /// Facts: set or replaced; entries of an object; items of a list, each once. Bounded.

@@ -32,6 +32,16 @@ class PeerBandwidthParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"P2P (Peer-to-Peer) GPU Bandwidth Latency Test",
+                                                 "pciBusID",
+                                                 "Access Peer Device=",
+                                                 "P2P Connectivity Matrix",
+                                                 "P2P=Enabled",
+                                                 "P2P=Disabled"};
+    return {words, 10};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;

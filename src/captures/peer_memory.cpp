@@ -27,6 +27,14 @@ class PeerMemoryParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {
+        "memory_peers",    "num_alloc_mrs",      "num_dealloc_mrs",
+        "num_reg_bytes",   "num_dereg_bytes",    "num_reg_pages",
+        "num_dereg_pages", "num_free_callbacks", "/sys/module/"};
+    return {words, 3};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (const auto path = after(text, "memory_peers/"); path.has_value()) {

@@ -13,6 +13,18 @@ class PerfCountersParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"Performance counter stats for",
+                                                 "uncore_imc",
+                                                 "amd_umc_",
+                                                 "umc_cas_cmd",
+                                                 "amd_df/",
+                                                 "cas_count_",
+                                                 "unc_iio_",
+                                                 "unc_upi_"};
+    return {words, 6};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (starts(text, "Performance counter stats for")) {

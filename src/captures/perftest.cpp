@@ -25,6 +25,36 @@ class PerftestParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"ib_write_bw",
+                                                 "ib_read_bw",
+                                                 "ib_send_bw",
+                                                 "ib_write_lat",
+                                                 "ib_read_lat",
+                                                 "ib_send_lat",
+                                                 "initializing CUDA",
+                                                 "Listing all CUDA devices",
+                                                 "Perftest doesn't supports CUDA",
+                                                 "Picking device No. ",
+                                                 "device name = [",
+                                                 "Using ROCm Device with ID:",
+                                                 "cuMemAlloc()",
+                                                 "GPU buffer",
+                                                 "ibv_reg_dmabuf_mr",
+                                                 "dmabuf export",
+                                                 "CUDA device ",
+                                                 "creating CUDA Ctx",
+                                                 "making it the current CUDA Ctx",
+                                                 " BW Test",
+                                                 " Latency Test",
+                                                 "#bytes",
+                                                 "Failed status ",
+                                                 "Couldn't allocate MR",
+                                                 "failed to create mr",
+                                                 "Failed to create MR"};
+    return {words, 40};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;

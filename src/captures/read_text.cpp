@@ -1,6 +1,8 @@
 // Lines of a text, each offered to the parsers in turn.
 #include "captures/read_text.hpp"
 
+#include <bit>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -48,9 +50,18 @@ const std::vector<Format>& formats() {
   return all;
 }
 
-TextReader::TextReader(std::string_view only) {
+TextReader::TextReader(std::string_view only, Showing showing) {
   for (const Format& format : formats()) {
     if (only.empty() || format.name == only) parsers_.push_back(format.make(sink_));
+  }
+  assert(parsers_.size() <= 32);
+  listens_until_.assign(parsers_.size(), 0);
+  for (std::size_t i = 0; i < parsers_.size(); ++i) {
+    const Vocabulary vocabulary = parsers_[i]->vocabulary();
+    lines_behind_.push_back(vocabulary.lines_behind);
+    if (vocabulary.words.empty() || showing == Showing::every_line) shown_all_ |= 1U << i;
+    for (const std::string_view word : vocabulary.words) words_.add(word, 1U << i);
+    if (i == 0 && !vocabulary.words.empty()) first_word_ = vocabulary.words.front();
   }
 }
 
@@ -101,6 +112,7 @@ void TextReader::end() {
   if (!carry_.empty()) take_line(carry_, true);
   carry_.clear();
   for (const auto& parser : parsers_) parser->end();
+  listening_ = 0;
 }
 
 void TextReader::take_line(std::string_view raw, bool open) {
@@ -109,10 +121,36 @@ void TextReader::take_line(std::string_view raw, bool open) {
 }
 
 bool TextReader::offer_to_all(const Line& line) {
-  for (const auto& parser : parsers_) {
-    if (parser->take(line)) return true;
+  std::uint32_t refused = 0;
+  if (!found_.has_value()) {
+    // Of the largest logs nearly all lines are the first parser's, and need no look at all words.
+    if (has(line.text, first_word_)) {
+      if (offer_to(0, line)) return true;
+      refused = 1;
+    }
+    // What is offered of the line later is a part of this, and has no other words.
+    found_ = shown_all_ | words_.marks_in(line.text);
+  }
+  for (std::uint32_t left = (*found_ | listening(line.number)) & ~refused; left != 0;
+       left &= left - 1) {
+    if (offer_to(static_cast<std::size_t>(std::countr_zero(left)), line)) return true;
   }
   return false;
+}
+
+bool TextReader::offer_to(std::size_t parser, const Line& line) {
+  const bool taken = parsers_[parser]->take(line);
+  listens_until_[parser] = parsers_[parser]->listens_until(lines_behind_[parser]);
+  if (listens_until_[parser] >= line.number) listening_ |= 1U << parser;
+  return taken;
+}
+
+std::uint32_t TextReader::listening(std::uint64_t number) {
+  for (std::uint32_t left = listening_; left != 0; left &= left - 1) {
+    const int parser = std::countr_zero(left);
+    if (listens_until_[static_cast<std::size_t>(parser)] < number) listening_ &= ~(1U << parser);
+  }
+  return listening_;
 }
 
 void TextReader::look_for_node(std::string_view text) {
@@ -133,6 +171,7 @@ void TextReader::look_for_node(std::string_view text) {
 
 void TextReader::offer(std::string_view text, bool open) {
   look_for_node(text);
+  found_.reset();
   Line line{text, number_, node_, open};
   if (offer_to_all(line)) return;
   // Then without what collectors put in front of a line.

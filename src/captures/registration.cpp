@@ -10,6 +10,12 @@ class RegistrationParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"gdrdrv:", "gdrcopy", "ibv_reg_mr",
+                                                 "reg_dmabuf_mr"};
+    return {words, 0};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     if (has(text, "gdrdrv:") || has(text, "gdrcopy")) return take_gdrcopy(text, line);

@@ -21,6 +21,17 @@ class SimpleP2pParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"Peer access from ",
+                                                 "CanAccessPeer(",
+                                                 "writer read-back",
+                                                 "owner local read",
+                                                 "[simpleP2P]",
+                                                 "CUDA-capable device count:",
+                                                 "Enabling peer access between GPU"};
+    return {words, 40};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     return take_access(text, line) || take_owner(text, line) || take_sample(text, line);

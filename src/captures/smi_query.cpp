@@ -32,6 +32,40 @@ class SmiQueryParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"NVSMI LOG",
+                                                 "GPU 0",
+                                                 "GPU 1",
+                                                 "GPU 2",
+                                                 "GPU 3",
+                                                 "GPU 4",
+                                                 "GPU 5",
+                                                 "GPU 6",
+                                                 "GPU 7",
+                                                 "GPU 8",
+                                                 "GPU 9",
+                                                 "GPU a",
+                                                 "GPU b",
+                                                 "GPU c",
+                                                 "GPU d",
+                                                 "GPU e",
+                                                 "GPU f",
+                                                 "GPU A",
+                                                 "GPU B",
+                                                 "GPU C",
+                                                 "GPU D",
+                                                 "GPU E",
+                                                 "GPU F",
+                                                 "FB Memory Usage",
+                                                 "BAR1 Memory Usage",
+                                                 "PCIe Generation",
+                                                 "Link Width",
+                                                 "GPU Virtualization Mode",
+                                                 "GPU Link Info",
+                                                 "Product Name"};
+    return {words, 30};
+  }
+
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;

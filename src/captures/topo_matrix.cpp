@@ -93,6 +93,13 @@ class TopoMatrixParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {"GPU0", "GPU1", "GPU2",       "GPU3",
+                                                 "GPU4", "GPU5", "GPU6",       "GPU7",
+                                                 "GPU8", "GPU9", "nvidia-smi", "NIC Legend"};
+    return {words, 40};
+  }
+
   bool take(const Line& line) override {
     if (has(line.text, "nvidia-smi") && has(line.text, "topo")) take_command(line);
     if (const auto columns = topo_header(line.text); columns.has_value()) {

@@ -45,6 +45,11 @@ class UcxProtocolParser : public Parser {
  public:
   using Parser::Parser;
 
+  [[nodiscard]] Vocabulary vocabulary() const override {
+    static constexpr std::string_view words[] = {" by ucp_"};
+    return {words, 3};
+  }
+
   bool take(const Line& line) override {
     if (!has(line.text, "|")) {
       if (!near(line, 2) || !has(line.text, "+--")) return false;

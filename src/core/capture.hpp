@@ -26,6 +26,8 @@ struct CapturePiece {
   std::uint64_t first_line = 0;
   std::uint64_t last_line = 0;
   JsonObject facts;
+
+  bool operator==(const CapturePiece&) const = default;
 };
 
 /// What one or a few lines say. Devices are named as the text names them: `GPU0`, `mlx5_0`, a bus
@@ -135,11 +137,15 @@ struct CaptureSign {
   std::vector<double> numbers;
   std::vector<TextLine> lines;
   std::uint64_t piece = 0;  ///< index in Captures::pieces
+
+  bool operator==(const CaptureSign&) const = default;
 };
 
 struct Captures {
   std::vector<CapturePiece> pieces;
   std::vector<CaptureSign> signs;
+
+  bool operator==(const Captures&) const = default;
 };
 
 }  // namespace nobounce::core

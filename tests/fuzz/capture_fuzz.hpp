@@ -1,5 +1,6 @@
 // What every parser of captured text must keep to, whatever it is fed: valid JSON comes out, every
-// cited line exists, chunks of another size give the same.
+// cited line exists, chunks of another size give the same, and so does a parser that sees every
+// line.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,10 @@ inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-inline core::Captures read_in_chunks(std::string_view only, std::string_view text,
-                                     std::size_t chunk) {
-  captures::TextReader reader(only);
+inline core::Captures read_in_chunks(
+    std::string_view only, std::string_view text, std::size_t chunk,
+    captures::Showing showing = captures::Showing::lines_with_words) {
+  captures::TextReader reader(only, showing);
   reader.begin("text");
   for (std::size_t at = 0; at < text.size(); at += chunk) reader.feed(text.substr(at, chunk));
   reader.end();
@@ -48,6 +50,9 @@ inline int fuzz_captures(std::string_view only, const std::uint8_t* data, std::s
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const core::Captures whole = read_in_chunks(only, text, text.size() + 1);
   check_captures(whole, text);
+  const core::Captures shown_all =
+      read_in_chunks(only, text, text.size() + 1, captures::Showing::every_line);
+  require(shown_all == whole);
   if (size > 0 && data[0] % 8 == 0) {
     const core::Captures parts = read_in_chunks(only, text, 1 + data[size - 1] % 64);
     require(parts.pieces.size() == whole.pieces.size() && parts.signs.size() == whole.signs.size());
