@@ -8,12 +8,16 @@ namespace nobounce::captures {
 
 namespace {
 
+/// Devices whose places are kept. A tree of a machine with hundreds of virtual functions has fewer.
+constexpr std::size_t tree_devices_max = 1024;
+/// Pairs whose distance is written out; the paths of all devices tell those of larger trees.
+constexpr std::size_t tree_pairs_max = 4096;
+
 struct TreeDevice {
   std::string address;
   std::string root;                  ///< the bus of its host bridge
   std::vector<std::string> bridges;  ///< on the way down to it
   std::string name;
-  core::TextLine line;
 };
 
 /// A bus whose devices are drawn below one another at a column.
@@ -134,6 +138,8 @@ class LspciTreeParser : public Parser {
     const std::size_t domain = here.root.find(':');
     here.bus = domain == std::string::npos ? first : here.root.substr(0, domain + 1) + first;
     if (!devices_.empty() && devices_.back().address == last_) devices_.pop_back();
+    if (last_left_out_) --left_out_;
+    last_left_out_ = false;
   }
 
   /// `03.2` or `00.0  NVIDIA ..`; the position behind it, or the same where it is none.
@@ -143,12 +149,22 @@ class LspciTreeParser : public Parser {
         !is_digit(rest[3]) || here.bus.empty())
       return at;
     last_ = here.bus + ":" + std::string(rest.substr(0, 4));
-    if (devices_.size() < 4096)
-      devices_.push_back(
-          {last_, here.root, here.bridges, std::string(trim(name_behind(rest))), evidence(line)});
+    if (first_.text.empty()) first_ = evidence(line);
+    last_left_out_ = false;
+    TreeDevice found{last_, here.root, here.bridges, std::string(trim(name_behind(rest)))};
+    if (matters(found)) add(std::move(found));
     std::size_t end = at + 4;
     if (end < text.size() && is_blank(text[end])) return text.size();  // a name follows
     return end;
+  }
+
+  void add(TreeDevice found) {
+    if (devices_.size() < tree_devices_max) {
+      devices_.push_back(std::move(found));
+    } else {
+      ++left_out_;
+      last_left_out_ = true;
+    }
   }
 
   static std::string_view name_behind(std::string_view rest) {
@@ -174,35 +190,41 @@ class LspciTreeParser : public Parser {
     if (!is_open() || roots_.empty()) return;
     set_fact(facts(), "host_bridges", static_cast<std::uint64_t>(roots_.size()));
     for (const std::string& root : roots_) add_item(facts(), "root_buses", root);
-    std::vector<const TreeDevice*> ends_of;
     for (const TreeDevice& device : devices_) {
-      if (matters(device) && ends_of.size() < 64) ends_of.push_back(&device);
+      std::string path = "root:" + device.root;
+      for (const std::string& bridge : device.bridges) path += " " + bridge;
+      set_entry(facts(), "paths", device.address, path);
+      if (!device.name.empty()) set_entry(facts(), "products", device.address, device.name);
     }
-    for (const TreeDevice* device : ends_of) {
-      std::string path = "root:" + device->root;
-      for (const std::string& bridge : device->bridges) path += " " + bridge;
-      set_entry(facts(), "paths", device->address, path);
-      if (!device->name.empty()) set_entry(facts(), "products", device->address, device->name);
-    }
-    for (std::size_t i = 0; i < ends_of.size(); ++i) {
-      for (std::size_t j = i + 1; j < ends_of.size(); ++j) {
-        set_entry(facts(), "level_of", ends_of[i]->address + "-" + ends_of[j]->address,
-                  level_of(*ends_of[i], *ends_of[j]));
+    if (left_out_ > 0) set_fact(facts(), "further_devices_dropped", left_out_);
+    const bool few = devices_.size() * (devices_.size() - 1) / 2 <= tree_pairs_max;
+    for (std::size_t i = 0; few && i < devices_.size(); ++i) {
+      for (std::size_t j = i + 1; j < devices_.size(); ++j) {
+        set_entry(facts(), "level_of", devices_[i].address + "-" + devices_[j].address,
+                  level_of(devices_[i], devices_[j]));
       }
     }
     core::CaptureSign shown;
     shown.kind = core::SignKind::topology_shown;
     shown.word = "tree";
-    if (!devices_.empty()) shown.lines.push_back(devices_.front().line);
-    if (!shown.lines.empty()) sign(std::move(shown));
+    if (!first_.text.empty()) {
+      shown.lines.push_back(first_);
+      sign(std::move(shown));
+    }
     roots_.clear();
     devices_.clear();
+    left_out_ = 0;
+    last_left_out_ = false;
+    first_ = {};
     buses_.clear();
     last_.clear();
   }
 
   std::vector<std::string> roots_;
-  std::vector<TreeDevice> devices_;
+  std::vector<TreeDevice> devices_;  ///< that matter
+  std::uint64_t left_out_ = 0;       ///< of those
+  bool last_left_out_ = false;       ///< the one read last, which may be a bridge
+  core::TextLine first_;
   std::vector<TreeBus> buses_;
   std::string last_;
 };

@@ -70,7 +70,7 @@ class TopologyMaker {
       put(source, device(sign.target), sign.word);
     }
     if (piece_.kind == "lspci_tree") {
-      take_pairs("level_of");
+      take_tree();
       made_.notes.emplace_back("lspci shows no NVLinks");
     }
     take_pairs("nvlinks");
@@ -115,6 +115,31 @@ class TopologyMaker {
       const std::size_t one = device(key.substr(0, dash));
       put(one, device(key.substr(dash + 1)), *level);
     }
+  }
+
+  /// By the bridges that devices hang below: `root:80 80:01.0 81:00.0`.
+  void take_tree() {
+    const core::JsonObject* paths = entries_of(piece_, "paths");
+    if (paths == nullptr) return;
+    std::vector<std::pair<std::size_t, std::vector<std::string>>> places;
+    for (const auto& [name, path] : *paths) {
+      if (path.as_text() != nullptr) places.emplace_back(device(name), steps_of(*path.as_text()));
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      for (std::size_t j = i + 1; j < places.size(); ++j)
+        put(places[i].first, places[j].first, level_in_tree(places[i].second, places[j].second));
+    }
+    for (const auto& [name, count] : piece_.facts) {
+      if (name != "further_devices_dropped" || count.as_unsigned() == nullptr) continue;
+      made_.notes.push_back("the tree has " + std::to_string(*count.as_unsigned()) +
+                            " devices more than are shown here");
+    }
+  }
+
+  static std::string level_in_tree(const std::vector<std::string>& one,
+                                   const std::vector<std::string>& other) {
+    if (one.empty() || other.empty() || one[0] != other[0]) return "NODE or SYS";
+    return one.size() > 1 && other.size() > 1 && one[1] == other[1] ? "PIX or PXB" : "PHB";
   }
 
   /// Devices that the text shows, and of which it does not say how far they are from any other.

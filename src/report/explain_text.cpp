@@ -1,6 +1,7 @@
 // What captured texts amount to, for people.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -128,6 +129,30 @@ std::string explain_block(const ExplainBlock& block, Style style) {
   return text;
 }
 
+/// What has more than is kept of one text: nothing is left out in silence.
+std::string explain_dropped(const core::Explanation& explanation, Style style) {
+  std::string text;
+  for (const core::CapturePiece& piece : explanation.pieces) {
+    std::string what;
+    for (const auto& [name, value] : piece.facts) {
+      constexpr std::string_view begin = "further_";
+      constexpr std::string_view end = "_dropped";
+      if (name.size() <= begin.size() + end.size() || name.compare(0, begin.size(), begin) != 0 ||
+          name.compare(name.size() - end.size(), end.size(), end) != 0)
+        continue;
+      what += (what.empty() ? "" : ", ") +
+              name.substr(begin.size(), name.size() - begin.size() - end.size());
+      if (value.as_unsigned() != nullptr) what += fmt::format(" ({})", *value.as_unsigned());
+    }
+    if (!what.empty())
+      text +=
+          painted(fmt::format("  {} has more {} than are kept: what follows does not know them\n",
+                              visible(piece.file), what),
+                  Paint::strong, style);
+  }
+  return text;
+}
+
 std::string explain_pieces(const core::Explanation& explanation, Style style) {
   std::string text;
   std::size_t shown = 0;
@@ -160,7 +185,8 @@ std::string explanation_text(const core::Explanation& explanation, Style style) 
                "rocm-smi.",
                2, text_width));
   }
-  std::string text = "read\n" + explain_pieces(explanation, style);
+  std::string text =
+      "read\n" + explain_pieces(explanation, style) + explain_dropped(explanation, style);
   for (const ExplainBlock& block : explain_blocks(explanation.verdicts))
     text += '\n' + explain_block(block, style);
   text += fmt::format("\noverall {}\n", painted(to_string(explanation.overall),

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 #include <sstream>
 
 #include "case_rig.hpp"
+#include "judge/text_topology.hpp"
 
 namespace nobounce::test {
 namespace {
@@ -664,6 +666,45 @@ TEST(CaptureVariants, WhatIsKeptIsBoundedInBytes) {
   const auto& facts = read.pieces.back().facts;
   EXPECT_TRUE(std::any_of(facts.begin(), facts.end(),
                           [](const auto& fact) { return fact.first == "further_signs_dropped"; }));
+}
+
+/// `lspci -tv` of one host bridge with a drive below each of its ports.
+core::Captures drives_in_a_tree(unsigned drives) {
+  std::string text;
+  for (unsigned i = 0; i < drives; ++i) {
+    char line[120];
+    std::snprintf(line, sizeof line, "%s%02x.%u-[%02x]----00.0  Samsung NVMe SSD Controller\n",
+                  i == 0            ? "-[0000:00]-+-"
+                  : i + 1 == drives ? "           \\-"
+                                    : "           +-",
+                  i / 8 % 256, i % 8, i % 256);
+    text += line;
+  }
+  return captures::read_text(text, "tree");
+}
+
+TEST(CaptureVariants, AllDevicesOfALargeTreeHaveTheirPlaces) {
+  core::Captures read = drives_in_a_tree(200);
+  const std::vector<core::TextTopology> shown = judge::text_topologies(read);
+  ASSERT_EQ(shown.size(), 1U);
+  ASSERT_EQ(shown[0].devices.size(), 200U);
+  EXPECT_EQ(shown[0].level(3, 199), "PHB");
+  const core::Explanation explained = judge::explain(std::move(read));
+  EXPECT_EQ(report::explanation_text(explained, report::Style{}).find("than are kept"),
+            std::string::npos);
+}
+
+TEST(CaptureVariants, WhatATreeHasMoreThanIsKeptIsSaid) {
+  core::Captures read = drives_in_a_tree(1100);
+  const std::vector<core::TextTopology> shown = judge::text_topologies(read);
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_TRUE(std::any_of(shown[0].notes.begin(), shown[0].notes.end(), [](const auto& note) {
+    return note.find("devices more") != std::string::npos;
+  }));
+  const core::Explanation explained = judge::explain(std::move(read));
+  EXPECT_NE(report::explanation_text(explained, report::Style{}).find("more devices ("),
+            std::string::npos)
+      << report::explanation_text(explained, report::Style{});
 }
 
 TEST(CaptureVariants, BytesThatAreNoTextDoNoHarm) {
