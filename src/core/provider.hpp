@@ -25,6 +25,8 @@ struct RegionView {
 /// What a provider found when it was asked anew about the places of a transfer.
 struct Confirmed {
   std::uint64_t facts = 0;  ///< equal ones: assess would say the same
+  /// Where it asked (a CUcontext), so that it need not look for it again; nobody else's business.
+  void* context = nullptr;
 };
 
 struct Operation {
@@ -47,7 +49,8 @@ struct Completion {
   std::uint64_t pinned_bytes = 0;  ///< bounce memory used in host DRAM
   std::optional<Error> error;      ///< empty: all of the segment arrived
   Cause cause = Cause::none;  ///< why a bucket other than the expected one was used, or degraded
-  /// Host clock when the provider began the look that found the end; 0: it read no clock.
+  /// Host clock of the look that found the end, where that was not the poll that hands it out; 0:
+  /// it was, or the provider does not know.
   std::uint64_t ended_ns = 0;
 };
 
@@ -81,8 +84,10 @@ class Provider {
   /// I/O.
   virtual void submit(std::span<const Operation> operations) = 0;
 
-  /// Fills completions that are ready and returns how many. Never blocks.
-  [[nodiscard]] virtual std::size_t poll(std::span<Completion> completions) = 0;
+  /// Fills completions that are ready and returns how many. Never blocks. `now_ns` is the host's
+  /// clock as whoever looks has just read it for all providers: deadlines are kept by it.
+  [[nodiscard]] virtual std::size_t poll(std::uint64_t now_ns,
+                                         std::span<Completion> completions) = 0;
 
   /// For a thread that attends an operation without deadline and holds no lock: blocks until it has
   /// probably ended. Poll still tells. Returns at once where there is nothing to wait on.

@@ -36,16 +36,31 @@ void Dispatcher::deliver(const core::Completion& completion) {
 
 std::size_t Dispatcher::dispatch() {
   const std::scoped_lock lock(mutex_);
+  const std::uint64_t now_ns = clock_->now_ns();
+  Look look{now_ns, now_ns};
   std::size_t delivered = 0;
-  for (core::Provider* provider : providers_) delivered += dispatch(*provider);
+  for (core::Provider* provider : providers_) delivered += dispatch(*provider, look);
   return delivered;
 }
 
 std::size_t Dispatcher::dispatch(core::Provider& provider) {
+  const std::uint64_t now_ns = clock_->now_ns();
+  Look look{now_ns, now_ns};
+  return dispatch(provider, look);
+}
+
+std::size_t Dispatcher::dispatch(core::Provider& provider, std::uint64_t earlier_ns) {
+  Look look{earlier_ns, 0};
+  return dispatch(provider, look);
+}
+
+std::size_t Dispatcher::dispatch(core::Provider& provider, Look& look) {
   std::size_t delivered = 0;
   for (;;) {
-    const std::size_t count = provider.poll(std::span(ready_));
+    const std::size_t count = provider.poll(look.about_ns, std::span(ready_));
+    if (count > 0 && look.read_ns == 0) look.read_ns = clock_->now_ns();
     for (std::size_t i = 0; i < count; ++i) {
+      if (ready_[i].ended_ns == 0) ready_[i].ended_ns = look.read_ns;
       deliver(ready_[i]);
       ready_[i] = core::Completion{};
     }

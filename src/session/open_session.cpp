@@ -74,7 +74,8 @@ Result<Session> Session::open(system::Host& host, const SessionOptions& options)
       preconditions::read_peer_facts(host, state->machine, state->contexts != nullptr);
   state->facts.storage.cufile_config_ours = state->cufile_configuration->ours();
   state->providers = session::make_providers(*state);
-  state->dispatcher = std::make_unique<session::Dispatcher>(state->providers.all());
+  state->dispatcher =
+      std::make_unique<session::Dispatcher>(state->host.clock(), state->providers.all());
   state->ledger = std::make_unique<session::SessionLedger>(host, options.publish_ledger);
   return Session(std::move(state));
 }

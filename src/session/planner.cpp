@@ -112,29 +112,28 @@ bool request_remote(SessionState& state, const Place& source, const Place& targe
   return true;
 }
 
-/// The same as check_place and kind_of, without words: empty where something is wrong. Under
+/// The same as check_place and kind_of, without words: false where something is wrong. Under
 /// regions_mutex.
-std::optional<PlaceFacts> facts_of(SessionState& state, const Place& place, bool is_target) {
-  if (std::holds_alternative<RemoteMemory>(place)) return std::nullopt;  // planned anew
-  PlaceFacts facts{.device = device_of(state, place)};
+bool find_facts(SessionState& state, const Place& place, bool is_target, PlaceFacts& facts) {
+  if (std::holds_alternative<RemoteMemory>(place)) return false;  // planned anew
+  facts.device = device_of(state, place);
   if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
-    if (state.contexts == nullptr) return std::nullopt;
+    if (state.contexts == nullptr) return false;
     const RegionEntry* region = find_region(state, *gpu);
-    if (region == nullptr) return std::nullopt;
+    if (region == nullptr) return false;
     facts.kind = region->kind;
-    return facts;
+    return true;
   }
   if (const auto* host = std::get_if<HostMemory>(&place)) {
-    if (host->address == nullptr) return std::nullopt;
+    if (host->address == nullptr) return false;
     facts.node = node_of_region(state, *host);
-    return facts;
+    return true;
   }
   const auto* range = std::get_if<FileRange>(&place);
-  if (range == nullptr) return std::nullopt;
+  if (range == nullptr) return false;
   const FileEntry* file = state.files.entry(range->file);
-  if (file == nullptr || (is_target && !file->writable)) return std::nullopt;
-  if (!is_target && !holds(*file, *range)) return std::nullopt;
-  return facts;
+  if (file == nullptr || (is_target && !file->writable)) return false;
+  return is_target || holds(*file, *range);
 }
 
 /// The provider that would move directly between two kinds of places; null where there is none.
@@ -157,22 +156,21 @@ std::optional<PlanQuestion> plan_question(SessionState& state, const Place& sour
                                           const Place& target, Policy policy) {
   const std::uint64_t length = length_bytes(source);
   if (length == 0 || length != length_bytes(target)) return std::nullopt;
-  PlanQuestion question;
-  PlanKey& key = question.key;
+  std::optional<PlanQuestion> question(std::in_place);
+  PlanKey& key = question->key;
   key.policy = policy;
   {
     const std::scoped_lock lock(state.regions_mutex);
-    const std::optional<PlaceFacts> from = facts_of(state, source, false);
-    const std::optional<PlaceFacts> to = facts_of(state, target, true);
-    if (!from.has_value() || !to.has_value()) return std::nullopt;
-    key.source = *from;
-    key.target = *to;
+    if (!find_facts(state, source, false, key.source) ||
+        !find_facts(state, target, true, key.target)) {
+      return std::nullopt;
+    }
   }
   if (core::Provider* provider = direct_provider(state, source, target)) {
     const std::optional<core::Confirmed> confirmed =
         provider->confirm(Segment{.length_bytes = length, .source = source, .target = target});
     if (!confirmed.has_value()) return std::nullopt;
-    question.confirmed = *confirmed;
+    question->confirmed = *confirmed;
     key.confirmed = confirmed->facts;
   }
   return question;

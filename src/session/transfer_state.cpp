@@ -140,8 +140,12 @@ std::optional<Segment> TransferState_::next_piece() {
       segment_done_bytes_ = 0;
       continue;
     }
-    const std::uint64_t length =
-        std::min(piece_bytes_of(segment.provider), segment.length_bytes - segment_done_bytes_);
+    const std::uint64_t most = piece_bytes_of(segment.provider);
+    const std::uint64_t length = std::min(most, segment.length_bytes - segment_done_bytes_);
+    if (length == segment.length_bytes && !direct_given_up_) {
+      ++segment_index_;
+      return segment;
+    }
     Segment piece = segment;
     piece.offset_bytes = segment.offset_bytes + segment_done_bytes_;
     piece.length_bytes = length;
@@ -465,9 +469,27 @@ void TransferState_::look() {
   ended_here_ = done;
 }
 
+void TransferState_::look_first() {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  if (done || pending_.empty()) return;
+  core::Provider& provider = *session.providers.of(pending_[0].segment);
+  session.dispatcher->dispatch(provider, receipt_.started_ns);
+}
+
 void TransferState_::wait_attended() {
   if (!attended_) {
-    (void)wait(0);
+    bool first = true;
+    (void)session.host.workers().wait(
+        [&] {
+          if (done) return true;
+          if (std::exchange(first, false)) {
+            look_first();
+          } else {
+            session.dispatcher->dispatch();
+          }
+          return done.load();
+        },
+        0);
     return;
   }
   if (deadline_ns_ == 0 && receipt_.requested_bytes <= rest_bytes_most) {

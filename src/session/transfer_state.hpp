@@ -85,6 +85,8 @@ struct TransferState_ : CompletionSink {
   [[nodiscard]] Resting next_rest();
   [[nodiscard]] Resting next_rest_locked();
   void look();
+  /// Right after begin, whose reading of the clock still is good enough to keep deadlines by.
+  void look_first();
   /// How long the next piece may be, and how many may be under way.
   [[nodiscard]] std::uint64_t piece_bytes_of(ProviderKind provider) const;
   void refill();

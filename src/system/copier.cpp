@@ -59,10 +59,6 @@ void Copier::submitted() {
   host_.workers().notify();
 }
 
-std::size_t Copier::poll(std::span<core::Completion> completions) {
-  return copies_.poll(host_.clock().now_ns(), completions);
-}
-
 void Copier::cancel(core::OperationId operation) {
   copies_.cancel(operation);
 }

@@ -29,7 +29,9 @@ class Copier {
   void refuse(core::OperationId operation, Error error);
   /// After a batch of copy and refuse: waiters look again.
   void submitted();
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions);
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
+    return copies_.poll(now_ns, completions);
+  }
   void cancel(core::OperationId operation);
   /// As Provider::rest.
   void rest(core::OperationId operation) { copies_.rest(operation); }

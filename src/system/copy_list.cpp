@@ -37,7 +37,9 @@ void CopyList::add(const core::Operation& operation, const CopyOrder& order, std
   Job job;
   job.operation = operation;
   job.order = order;
-  if (advance(job, now_ns)) {
+  const bool ended = advance(job, now_ns);
+  job.order.current = nullptr;  // other threads go on with it
+  if (ended) {
     complete(job);
   } else {
     jobs_.push_back(std::move(job));
@@ -95,11 +97,11 @@ bool CopyList::advance(Job& job, std::uint64_t now_ns) {
     stop(job, Cause::session_deadline_passed, "the deadline passed");
     return true;
   }
-  launch(job, now_ns);
+  launch(job, now_ns, job.order.current);
   return job.stopped;
 }
 
-void CopyList::launch(Job& job, std::uint64_t now_ns) {
+void CopyList::launch(Job& job, std::uint64_t now_ns, cuda::CUcontext current) {
   const Segment& segment = job.operation.segment;
   // Nothing can stop what somebody attends without a deadline: it needs no pieces.
   const bool whole = job.operation.attended && job.operation.deadline_ns == 0;
@@ -107,6 +109,7 @@ void CopyList::launch(Job& job, std::uint64_t now_ns) {
   if (!whole) job.piece_bytes = std::min(job.piece_bytes, piece_bytes_most);
   CopyEnds ends = ends_of(segment, job.arrived_bytes);
   ends.by_address = job.order.by_address;
+  ends.current = current;
   Result<CopyInFlight> copy = streams_.start(job.order.lane, ends, job.piece_bytes);
   if (!copy.ok()) {
     job.error = std::move(copy).error();

@@ -17,8 +17,10 @@ namespace nobounce::system {
 /// What a provider adds to an operation that it wants copied.
 struct CopyOrder {
   CopyLane lane;
-  Link link = Link::none;          ///< what the bytes travel over
-  bool by_address = false;         ///< as CopyEnds::by_address
+  Link link = Link::none;   ///< what the bytes travel over
+  bool by_address = false;  ///< as CopyEnds::by_address
+  /// As CopyEnds::current, of the thread that adds the operation.
+  cuda::CUcontext current = nullptr;
   const char* attempted = "copy";  ///< for errors; must outlive the list
 };
 
@@ -57,7 +59,8 @@ class CopyList {
 
   void advance_all(std::uint64_t now_ns);
   [[nodiscard]] bool advance(Job& job, std::uint64_t now_ns);  ///< true: it has ended
-  void launch(Job& job, std::uint64_t now_ns);
+  /// `current` as in CopyEnds.
+  void launch(Job& job, std::uint64_t now_ns, cuda::CUcontext current);
   static void stop(Job& job, Cause cause, const char* detail);
   void complete(Job& job);
 

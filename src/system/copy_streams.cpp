@@ -47,7 +47,8 @@ Result<CopyInFlight> CopyStreams::start(const CopyLane& lane, const CopyEnds& en
   if (!found.ok()) return std::move(found).error();
   CopyStream& on = **found;
   Cuda& cuda = contexts_.table();
-  const ContextGuard guard(cuda, on.context);
+  std::optional<ContextGuard> guard;
+  if (ends.current != on.context) guard.emplace(cuda, on.context);
   if (on.in_flight > 0) mark_last(on);
   cuda::CUresult code = success;
   switch (lane.kind) {

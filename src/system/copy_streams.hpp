@@ -62,6 +62,8 @@ struct CopyEnds {
   /// For to_peer: the driver finds out by the addresses whose memory it is, which needs no handle
   /// of the peer's context. For memory that was just found to live, of cuMemAlloc on both ends.
   bool by_address = false;
+  /// What the calling thread has current, where that is known: no need to make it current then.
+  cuda::CUcontext current = nullptr;
 };
 
 /// Not thread-safe: its owner's lock guards it.

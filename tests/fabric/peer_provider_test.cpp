@@ -196,9 +196,9 @@ class Rig {
   }
   core::Completion wait() {
     core::Completion completion;
-    EXPECT_TRUE(
-        host_->workers().wait([&] { return provider_->poll(std::span(&completion, 1)) == 1; },
-                              host_->clock().now_ns() + patience_ns));
+    EXPECT_TRUE(host_->workers().wait(
+        [&] { return provider_->poll(host_->clock().now_ns(), std::span(&completion, 1)) == 1; },
+        host_->clock().now_ns() + patience_ns));
     EXPECT_EQ(completion.id, next_);
     return completion;
   }
@@ -651,7 +651,7 @@ TEST(PeerProvider, ClosesWithCopiesInFlight) {
   rig.submit(source, target);
   EXPECT_TRUE(rig.provider().close(rig.host().clock().now_ns() + patience_ns));
   core::Completion completion;
-  ASSERT_EQ(rig.provider().poll(std::span(&completion, 1)), 1u);
+  ASSERT_EQ(rig.provider().poll(rig.host().clock().now_ns(), std::span(&completion, 1)), 1u);
   EXPECT_EQ(completion.error.has_value() ? completion.error->cause : Cause::none,
             Cause::session_cancelled);
   rig.drop_provider();

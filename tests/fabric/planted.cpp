@@ -78,8 +78,8 @@ class SickProvider final : public PeerProvider {
     }
   }
 
-  [[nodiscard]] std::size_t poll(std::span<Completion> completions) override {
-    const std::size_t count = mover().poll(completions);
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns, std::span<Completion> completions) override {
+    const std::size_t count = mover().poll(now_ns, completions);
     const std::scoped_lock lock(mutex_);
     if (planted(ProviderMutant::provider_completes_early)) {
       const std::size_t ready = std::min(early_.size(), completions.size());

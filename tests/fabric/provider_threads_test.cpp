@@ -33,7 +33,7 @@ class Mailbox {
     const auto ready = [&] {
       const std::lock_guard lock(mutex_);
       std::array<core::Completion, 8> batch;
-      const std::size_t count = provider.poll(batch);
+      const std::size_t count = provider.poll(bench.host().clock().now_ns(), batch);
       for (std::size_t i = 0; i < count; ++i) {
         EXPECT_EQ(arrived_.count(batch[i].id), 0u) << "completed twice";
         arrived_[batch[i].id] = batch[i];
@@ -131,13 +131,13 @@ TEST(ProviderThreads, StagedIsCancelledFromOutsideAndClosedWithWorkInFlight) {
       });
       running.emplace_back([&] {
         std::array<core::Completion, 2> batch;
-        while (!submitted) ended += provider->poll(batch);
+        while (!submitted) ended += provider->poll(bench.host().clock().now_ns(), batch);
       });
     }
     EXPECT_TRUE(provider->close(0));
     // Every operation ends once, also those that closing cancelled.
     std::array<core::Completion, operations> rest;
-    ended += provider->poll(rest);
+    ended += provider->poll(bench.host().clock().now_ns(), rest);
     EXPECT_EQ(ended, operations);
     EXPECT_EQ(bench.memory().held_bytes(), 0u);
   }

@@ -499,8 +499,9 @@ TEST(RdmaProvider, BytesThatTheGpuMayNotSeeAreNotCalledArrived) {
     operation.segment.length_bytes = 1u << 20;
     near->submit(std::span(&operation, 1));
     core::Completion completion;
-    ASSERT_TRUE(around.workers().wait([&] { return near->poll(std::span(&completion, 1)) == 1; },
-                                      (*soft)->clock().now_ns() + rdma_patience_ns));
+    ASSERT_TRUE(around.workers().wait(
+        [&] { return near->poll(around.clock().now_ns(), std::span(&completion, 1)) == 1; },
+        (*soft)->clock().now_ns() + rdma_patience_ns));
     EXPECT_EQ(table.flushed, 1);
     EXPECT_EQ(completion.error.has_value(), fails);
     EXPECT_EQ(completion.bytes.total(), fails ? 0u : 1u << 20);
@@ -669,7 +670,7 @@ TEST_F(Ended, ClosingWithWorkUnderWayEndsItAsClosed) {
   (void)start_large();
   EXPECT_TRUE(near->close(host->clock().now_ns() + rdma_patience_ns));
   core::Completion completion;
-  ASSERT_EQ(near->poll(std::span(&completion, 1)), 1u);
+  ASSERT_EQ(near->poll(host->clock().now_ns(), std::span(&completion, 1)), 1u);
   ASSERT_TRUE(completion.error.has_value());
   EXPECT_EQ(completion.error->cause, Cause::session_closed);
 }
@@ -740,9 +741,9 @@ TEST(RdmaProvider, SurvivesTheFailureOfAnyCallOfVerbs) {
           inner.bus().plant(End::of(source.address), pattern(1u << 20, nth));
           near->submit(std::span(&operation, 1));
           core::Completion completion;
-          ASSERT_TRUE(
-              faulty->workers().wait([&] { return near->poll(std::span(&completion, 1)) == 1; },
-                                     inner.clock().now_ns() + rdma_patience_ns))
+          ASSERT_TRUE(faulty->workers().wait(
+              [&] { return near->poll(inner.clock().now_ns(), std::span(&completion, 1)) == 1; },
+              inner.clock().now_ns() + rdma_patience_ns))
               << "call " << nth << " (" << faulty->failed_call() << ") hangs";
           if (!completion.error.has_value()) {
             std::vector<std::byte> seen(1u << 20);

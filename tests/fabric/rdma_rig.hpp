@@ -112,7 +112,8 @@ struct RdmaRig {
   core::Completion await(core::OperationId id) {
     core::Completion completion;
     const auto ended = [&] {
-      return near->poll(std::span(&completion, 1)) == 1 && completion.id == id;
+      return near->poll(host->clock().now_ns(), std::span(&completion, 1)) == 1 &&
+             completion.id == id;
     };
     EXPECT_TRUE(host->workers().wait(ended, host->clock().now_ns() + rdma_patience_ns))
         << "the operation never ended";

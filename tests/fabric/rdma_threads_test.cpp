@@ -52,7 +52,7 @@ TEST(RdmaThreads, SubmitPollOfferAndRevokeAtOnce) {
   const bool all = rig.host->workers().wait(
       [&] {
         core::Completion completion;
-        while (rig.near->poll(std::span(&completion, 1)) == 1) {
+        while (rig.near->poll(rig.host->clock().now_ns(), std::span(&completion, 1)) == 1) {
           EXPECT_FALSE(completion.error.has_value());
           EXPECT_EQ(completion.bytes[Carriage::direct], piece);
           ++ended;

@@ -92,8 +92,9 @@ class LyingProvider : public core::Provider {
   }
   void detach(const core::RegionView& region) override { staged_->detach(region); }
   void submit(std::span<const core::Operation> operations) override { staged_->submit(operations); }
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override {
-    const std::size_t count = staged_->poll(completions);
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns,
+                                 std::span<core::Completion> completions) override {
+    const std::size_t count = staged_->poll(now_ns, completions);
     for (std::size_t i = 0; i < count; ++i) {
       core::Completion& completion = completions[i];
       completion.bytes[Carriage::direct] = std::exchange(completion.bytes[Carriage::staged], 0);
@@ -141,8 +142,8 @@ TEST(LyingProvider, ThatStagesAndClaimsDirectIsCaughtByTheBus) {
                                               .expected = Carriage::direct}};
   liar.submit(std::span(&operation, 1));
   core::Completion completion;
-  ASSERT_TRUE(
-      soft.host().workers().wait([&] { return liar.poll(std::span(&completion, 1)) == 1; }, 0));
+  ASSERT_TRUE(soft.host().workers().wait(
+      [&] { return liar.poll(soft.host().clock().now_ns(), std::span(&completion, 1)) == 1; }, 0));
   ASSERT_FALSE(completion.error.has_value());
   Receipt receipt;
   receipt.bytes = completion.bytes;

@@ -432,7 +432,7 @@ TEST(StagedProvider, ClosingCancelsWhatRuns) {
   provider->submit(std::span(&operation, 1));
   EXPECT_TRUE(provider->close(0));
   std::array<core::Completion, 2> left;
-  ASSERT_EQ(provider->poll(left), 1u);
+  ASSERT_EQ(provider->poll(bench.host().clock().now_ns(), left), 1u);
   EXPECT_EQ(left[0].error->cause, Cause::session_cancelled);
   EXPECT_EQ(bench.memory().held_bytes(), 0u);
 }

@@ -186,7 +186,7 @@ class ProviderBench {
     const std::uint64_t patience_ns = host_->clock().now_ns() + 60'000'000'000;
     const auto ready = [&] {
       std::array<core::Completion, 4> batch;
-      const std::size_t got = provider.poll(batch);
+      const std::size_t got = provider.poll(host_->clock().now_ns(), batch);
       done.insert(done.end(), batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(got));
       return done.size() >= count;
     };

@@ -55,7 +55,8 @@ class HostProvider final : public core::Provider {
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView&) override {}
   void submit(std::span<const core::Operation> operations) override;
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override;
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns,
+                                 std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override;
   void rest(core::OperationId operation) override { copier_.rest(operation); }
   bool close(std::uint64_t deadline_ns) override;
@@ -141,6 +142,7 @@ std::optional<Error> HostProvider::why_not(const Segment& segment) {
 }
 
 void HostProvider::submit(std::span<const core::Operation> operations) {
+  bool told = true;  // whoever attends looks by himself
   for (const core::Operation& operation : operations) {
     const std::optional<core::Confirmed> kinds =
         operation.confirmed.has_value() ? operation.confirmed : confirm(operation.segment);
@@ -149,6 +151,7 @@ void HostProvider::submit(std::span<const core::Operation> operations) {
     if (!kinds.has_value() || kinds->facts != all_pinned || !fits) {
       if (auto error = why_not(operation.segment)) {
         copier_.refuse(operation.id, std::move(*error));
+        told = false;
         continue;
       }
     }
@@ -157,12 +160,13 @@ void HostProvider::submit(std::span<const core::Operation> operations) {
                  {.lane = {.gpu = pair.gpu->gpu, .kind = pair.kind},
                   .link = pair.kind == CopyKind::inside_gpu ? Link::none : Link::host_bridge,
                   .attempted = attempted_copy});
+    told = told && operation.attended;
   }
-  copier_.submitted();
+  if (!told) copier_.submitted();
 }
 
-std::size_t HostProvider::poll(std::span<core::Completion> completions) {
-  return copier_.poll(completions);
+std::size_t HostProvider::poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
+  return copier_.poll(now_ns, completions);
 }
 
 void HostProvider::cancel(core::OperationId operation) {

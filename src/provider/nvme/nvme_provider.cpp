@@ -96,7 +96,7 @@ class OwnedDrives final : public NvmeProvider {
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView& region) override;
   void submit(std::span<const core::Operation> operations) override;
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override;
+  [[nodiscard]] std::size_t poll(std::uint64_t, std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override;
   bool close(std::uint64_t deadline_ns) override;
 
@@ -335,7 +335,7 @@ void OwnedDrives::submit(std::span<const core::Operation> operations) {
   }
 }
 
-std::size_t OwnedDrives::poll(std::span<core::Completion> completions) {
+std::size_t OwnedDrives::poll(std::uint64_t, std::span<core::Completion> completions) {
   const std::lock_guard lock(mutex_);
   std::size_t count = 0;
   while (count < completions.size() && !refused_.empty()) {

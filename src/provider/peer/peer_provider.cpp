@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -51,7 +50,10 @@ class CopyingPeerProvider final : public PeerProvider {
         machine_(machine),
         access_(contexts),
         memory_(contexts),
-        copier_(host, contexts, "peer-copies") {}
+        copier_(host, contexts, "peer-copies"),
+        links_(machine.gpus.size() * machine.gpus.size()) {
+    for (std::atomic<std::uint8_t>& link : links_) link = link_unknown;
+  }
 
   [[nodiscard]] ProviderKind kind() const override { return ProviderKind::peer; }
   [[nodiscard]] Assessment assess(const Segment& segment) override;
@@ -65,8 +67,9 @@ class CopyingPeerProvider final : public PeerProvider {
   }
   void detach(const core::RegionView& region) override { memory_.forget(region); }
   void submit(std::span<const core::Operation> operations) override;
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override {
-    const std::size_t count = copier_.poll(completions);
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns,
+                                 std::span<core::Completion> completions) override {
+    const std::size_t count = copier_.poll(now_ns, completions);
     for (core::Completion& completion : completions.first(count)) disclaim_doubted(completion);
     return count;
   }
@@ -80,9 +83,11 @@ class CopyingPeerProvider final : public PeerProvider {
 
  private:
   [[nodiscard]] std::optional<Error> why_not(const Segment& segment);
+  void start(const core::Operation& operation, const std::optional<core::Confirmed>& kinds);
   /// Asked when a copy was started: whether it rests on access that is still there. What was
-  /// confirmed before is no evidence where somebody took the access away in between.
-  [[nodiscard]] bool rests_on_access(const Pair& pair, const std::optional<core::Confirmed>& kinds);
+  /// confirmed before is no evidence where somebody took the access away in between. `asked_here`:
+  /// what was confirmed in the context that is current.
+  [[nodiscard]] bool rests_on_access(const Pair& pair, const core::Confirmed* asked_here);
   /// Nobody saw how the bytes of a doubted copy travelled: they are not called direct.
   void disclaim_doubted(core::Completion& completion);
   [[nodiscard]] bool on_machine(std::uint32_t gpu) const { return gpu < machine_.gpus.size(); }
@@ -97,8 +102,8 @@ class CopyingPeerProvider final : public PeerProvider {
   std::mutex doubted_mutex_;
   std::atomic<std::size_t> doubted_count_{0};
   std::vector<core::OperationId> doubted_;  ///< started when no access was seen
-  std::mutex links_mutex_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Link> links_;
+  static constexpr std::uint8_t link_unknown = 0xff;
+  std::vector<std::atomic<std::uint8_t>> links_;  ///< by source and target; link_unknown: not yet
 };
 
 Assessment CopyingPeerProvider::assess(const Segment& segment) {
@@ -162,13 +167,13 @@ std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segme
     // not, whoever plans anew gets access back or says why not.
     if (both == both_plain) {
       if (!memory_.reached_here(target)) return std::nullopt;
-      return core::Confirmed{.facts = both};
+      return core::Confirmed{.facts = both, .context = contexts->source};
     }
     // So it is from an import that this context has (measured): another one's is not seen from
     // here.
     if (both == import_to_plain && memory_.reached_here(source)) {
       if (!memory_.reached_here(target)) return std::nullopt;
-      return core::Confirmed{.facts = both};
+      return core::Confirmed{.facts = both, .context = contexts->source};
     }
     if (!access_.enable_again(contexts->target)) return std::nullopt;
   }
@@ -181,11 +186,11 @@ std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segme
 }
 
 Link CopyingPeerProvider::link_between(std::uint32_t source, std::uint32_t target) {
-  const std::lock_guard lock(links_mutex_);
-  const auto known = links_.find({source, target});
-  if (known != links_.end()) return known->second;
+  std::atomic<std::uint8_t>& known = links_[source * machine_.gpus.size() + target];
+  if (const std::uint8_t link = known.load(std::memory_order_relaxed); link != link_unknown)
+    return static_cast<Link>(link);
   const Link link = path_between(machine_, gpu_ref(source), gpu_ref(target)).link;
-  links_.emplace(std::pair{source, target}, link);
+  known.store(static_cast<std::uint8_t>(link), std::memory_order_relaxed);
   return link;
 }
 
@@ -208,17 +213,10 @@ std::optional<Error> CopyingPeerProvider::why_not(const Segment& segment) {
   return std::nullopt;
 }
 
-bool CopyingPeerProvider::rests_on_access(const Pair& pair,
-                                          const std::optional<core::Confirmed>& kinds) {
-  if (kinds.has_value() && (kinds->facts == both_plain || kinds->facts == import_to_plain)) {
-    const std::optional<peer::PeerAccess::Contexts> contexts =
-        access_.enabled(pair.source->gpu, pair.target->gpu);
-    if (contexts.has_value()) {
-      const system::ContextGuard guard(contexts_.table(), contexts->source);
-      if (guard.status() == system::cuda::success && memory_.reached_here(*pair.target) &&
-          (kinds->facts == both_plain || memory_.reached_here(*pair.source)))
-        return true;
-    }
+bool CopyingPeerProvider::rests_on_access(const Pair& pair, const core::Confirmed* asked_here) {
+  if (asked_here != nullptr && memory_.reached_here(*pair.target) &&
+      (asked_here->facts == both_plain || memory_.reached_here(*pair.source))) {
+    return true;
   }
   // Either GPU may be the one that does the work.
   return memory_.seen_to_reach(pair.source->gpu, *pair.target) ||
@@ -239,6 +237,7 @@ void CopyingPeerProvider::disclaim_doubted(core::Completion& completion) {
 }
 
 void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
+  bool told = true;  // whoever attends looks by himself
   for (const core::Operation& operation : operations) {
     // A piece of a long transfer may start long after the transfer did.
     const std::optional<core::Confirmed> kinds =
@@ -248,24 +247,39 @@ void CopyingPeerProvider::submit(std::span<const core::Operation> operations) {
     if (!kinds.has_value() || !fits) {
       if (auto error = why_not(operation.segment)) {
         copier_.refuse(operation.id, std::move(*error));
+        told = false;
         continue;
       }
     }
-    const Pair pair = *pair_of(operation.segment);
-    const std::uint32_t source = pair.source->gpu;
-    const std::uint32_t target = pair.target->gpu;
-    copier_.copy(operation,
-                 {.lane = {.gpu = source, .kind = system::CopyKind::to_peer, .peer = target},
-                  .link = link_between(source, target),
-                  .by_address = kinds.has_value() && kinds->facts == both_plain,
-                  .attempted = attempted_copy});
-    if (!rests_on_access(pair, kinds)) {
-      const std::lock_guard lock(doubted_mutex_);
-      doubted_.push_back(operation.id);
-      doubted_count_ = doubted_.size();
-    }
+    start(operation, kinds);
+    told = told && operation.attended;
   }
-  copier_.submitted();
+  if (!told) copier_.submitted();
+}
+
+void CopyingPeerProvider::start(const core::Operation& operation,
+                                const std::optional<core::Confirmed>& kinds) {
+  const Pair pair = *pair_of(operation.segment);
+  const std::uint32_t source = pair.source->gpu;
+  const std::uint32_t target = pair.target->gpu;
+  // One for the copy and for the question after it: to make a context current is what they cost.
+  std::optional<system::ContextGuard> guard;
+  const core::Confirmed* asked_here = nullptr;
+  if (kinds.has_value() && kinds->context != nullptr) {
+    guard.emplace(contexts_.table(), kinds->context);
+    if (guard->status() == system::cuda::success) asked_here = &*kinds;
+  }
+  copier_.copy(operation,
+               {.lane = {.gpu = source, .kind = system::CopyKind::to_peer, .peer = target},
+                .link = link_between(source, target),
+                .by_address = kinds.has_value() && kinds->facts == both_plain,
+                .current = asked_here == nullptr ? nullptr : asked_here->context,
+                .attempted = attempted_copy});
+  if (!rests_on_access(pair, asked_here)) {
+    const std::lock_guard lock(doubted_mutex_);
+    doubted_.push_back(operation.id);
+    doubted_count_ = doubted_.size();
+  }
 }
 
 Result<DevicePointer> CopyingPeerProvider::map_for(const core::RegionView& region,

@@ -63,7 +63,8 @@ class OneSidedProvider final : public RdmaProvider {
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView& region) override;
   void submit(std::span<const core::Operation> operations) override;
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override;
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns,
+                                 std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override;
   bool close(std::uint64_t deadline_ns) override;
 
@@ -478,9 +479,9 @@ void OneSidedProvider::submit(std::span<const core::Operation> operations) {
   host_.workers().notify();
 }
 
-std::size_t OneSidedProvider::poll(std::span<core::Completion> completions) {
+std::size_t OneSidedProvider::poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
   const std::lock_guard lock(mutex_);
-  (void)advance_all(host_.clock().now_ns());
+  (void)advance_all(now_ns);
   return mover_.take(completions);
 }
 

@@ -70,7 +70,7 @@ class LiveRelay final : public RelayProvider {
   Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView&) override {}
   void submit(std::span<const core::Operation> operations) override;
-  std::size_t poll(std::span<core::Completion> completions) override;
+  std::size_t poll(std::uint64_t, std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override;
   bool close(std::uint64_t deadline_ns) override;
 
@@ -309,7 +309,7 @@ std::uint64_t LiveRelay::step(std::uint32_t number) {
   return next_ns;
 }
 
-std::size_t LiveRelay::poll(std::span<core::Completion> completions) {
+std::size_t LiveRelay::poll(std::uint64_t, std::span<core::Completion> completions) {
   const std::lock_guard lock(mutex_);
   const std::size_t count = std::min(completions.size(), completions_.size());
   std::move(completions_.begin(), completions_.begin() + static_cast<std::ptrdiff_t>(count),

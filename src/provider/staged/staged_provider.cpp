@@ -74,7 +74,8 @@ class StagedProvider final : public core::Provider {
   [[nodiscard]] Status attach(const core::RegionView&) override { return {}; }
   void detach(const core::RegionView&) override {}
   void submit(std::span<const core::Operation> operations) override;
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override;
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns,
+                                 std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override;
   bool close(std::uint64_t deadline_ns) override;
 
@@ -232,12 +233,9 @@ void StagedProvider::start_readers(std::uint64_t wanted) {
   }
 }
 
-std::size_t StagedProvider::poll(std::span<core::Completion> completions) {
-  const std::uint64_t now_ns = host_.clock().now_ns();
+std::size_t StagedProvider::poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
   (void)queue_.expire(now_ns);
-  const std::size_t count = queue_.take(completions);
-  for (core::Completion& completion : completions.first(count)) completion.ended_ns = now_ns;
-  return count;
+  return queue_.take(completions);
 }
 
 void StagedProvider::cancel(core::OperationId operation) {

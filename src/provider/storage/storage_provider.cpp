@@ -79,7 +79,8 @@ class StorageProvider final : public core::Provider,
   void detach(const core::RegionView& region) override;
   void forget_file(std::uint32_t file) override { handles_.forget(file); }
   void submit(std::span<const core::Operation> operations) override;
-  [[nodiscard]] std::size_t poll(std::span<core::Completion> completions) override;
+  [[nodiscard]] std::size_t poll(std::uint64_t now_ns,
+                                 std::span<core::Completion> completions) override;
   void cancel(core::OperationId operation) override { ring(queue_.cancel(operation)); }
   bool close(std::uint64_t deadline_ns) override;
 
@@ -266,12 +267,9 @@ void StorageProvider::start_workers(std::uint64_t wanted) {
   }
 }
 
-std::size_t StorageProvider::poll(std::span<core::Completion> completions) {
-  const std::uint64_t now_ns = host_.clock().now_ns();
+std::size_t StorageProvider::poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
   ring(queue_.expire(now_ns));
-  const std::size_t count = queue_.take(completions);
-  for (core::Completion& completion : completions.first(count)) completion.ended_ns = now_ns;
-  return count;
+  return queue_.take(completions);
 }
 
 bool StorageProvider::close(std::uint64_t deadline_ns) {
