@@ -1,9 +1,11 @@
 // What a receipt and its entry in the session's ledger cost per transfer: the same steps that a
 // transfer takes, in a loop, with each part left out in turn. Needs no GPU.
 //
-// A provider of copies reads the clock when it starts one (to know when it hangs) and whenever it
-// looks at it (to keep deadlines), receipt or not; the receipt takes its times from there. Staging
-// reads it when it looks, but not at the start: there a receipt costs one reading.
+// The clock is read once for every look at what is under way (to keep deadlines), receipt or not. A
+// blocking transfer has at least two: the first, which finds nothing yet, takes the reading that
+// the receipt begins with, and the last one's is when it ended. A copy that was started without
+// waiting has two as well: its provider reads the clock when it starts one, to know when it hangs.
+// Staging that was started without waiting has no reading at its start but the receipt's.
 #include <nobounce/receipt.hpp>
 
 #include "bench/measure.hpp"
@@ -67,10 +69,10 @@ int ledger_cost(const std::vector<std::string>&) {
   const OnQuickestCpu here;
   const auto host = system::make_live_host();
   session::SessionLedger ledger(*host, true);
-  const std::pair<const char*, Parts> kinds[] = {{"copy_without", {.readings = 2}},
-                                                 {"copy_with", {2, true, true}},
-                                                 {"staged_without", {.readings = 1}},
-                                                 {"staged_with", {2, true, true}},
+  const std::pair<const char*, Parts> kinds[] = {{"without", {.readings = 2}},
+                                                 {"with", {2, true, true}},
+                                                 {"staging_started_without", {.readings = 1}},
+                                                 {"staging_started_with", {2, true, true}},
                                                  {"no_reading", {}},
                                                  {"receipt_alone", {0, true, false}},
                                                  {"ledger_alone", {0, false, true}}};
@@ -88,8 +90,8 @@ int ledger_cost(const std::vector<std::string>&) {
     nanoseconds.emplace_back(kinds[i].first, samples[i].json());
   }
   result.emplace_back("ns_per_transfer", std::move(nanoseconds));
-  result.emplace_back("added_ns_by_copies", samples[1].median() - samples[0].median());
-  result.emplace_back("added_ns_by_staging", samples[3].median() - samples[2].median());
+  result.emplace_back("added_ns", samples[1].median() - samples[0].median());
+  result.emplace_back("added_ns_by_staging_started", samples[3].median() - samples[2].median());
   result.emplace_back("one_reading_of_the_clock_ns", samples[2].median() - samples[4].median());
   return print(std::move(result));
 }
