@@ -55,6 +55,9 @@ class CufileLogParser : public Parser {
       one.kind = core::SignKind::storage_obstacle;
       one.word = std::string(reason.cause);
       one.source = device_in(text);
+      // Major number 0: there is no block device below it, which udev could know.
+      if (reason.cause == "storage.udev_missing" && starts(one.source, "0:"))
+        one.word = "storage.filesystem_unsupported";
       one.other = process_in(text);
       if (!one.source.empty()) add_item(facts(), "devices", one.source);
       one.lines.push_back(evidence(line));

@@ -36,6 +36,7 @@ namespace nobounce::captures {
 [[nodiscard]] std::unique_ptr<Parser> perf_counters_parser(Sink& sink);
 [[nodiscard]] std::unique_ptr<Parser> amd_topology_parser(Sink& sink);
 [[nodiscard]] std::unique_ptr<Parser> mounts_parser(Sink& sink);
+[[nodiscard]] std::unique_ptr<Parser> kvikio_parser(Sink& sink);
 
 struct Format {
   std::string_view name;

@@ -77,7 +77,10 @@ class IbvDevinfoParser : public Parser {
     set_port("state", state);
     const std::string lowered = lower(state);
     const bool down = has(lowered, "down") || has(lowered, "disabled") || has(lowered, "polling");
+    // A link without a subnet manager that sets the port up: nothing travels there, either.
+    const bool waits = has(lowered, "init") || has(lowered, "armed");
     const bool active = has(lowered, "active");
+    if (waits) sign(core::SignKind::port_down, line, device_, "", "waits");
     if (down || active)
       sign(down ? core::SignKind::port_down : core::SignKind::port_active, line, device_);
   }

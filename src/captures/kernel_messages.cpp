@@ -26,6 +26,7 @@ class KernelMessagesParser : public Parser {
                                                  "Host bridge not in P2PDMA whitelist",
                                                  "ACS redirect is set between",
                                                  "NVRM",
+                                                 "available PCIe bandwidth, limited by",
                                                  "Linux version ",
                                                  "Command line:",
                                                  "BOOT_IMAGE=",
@@ -44,7 +45,8 @@ class KernelMessagesParser : public Parser {
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     return take_fault(text, line) || take_refusal(text, line) || take_driver(text, line) ||
-           take_boot(text, line) || take_window(text, line) || take_storage(text, line);
+           take_boot(text, line) || take_link(text, line) || take_window(text, line) ||
+           take_storage(text, line);
   }
 
   void end() override {
@@ -112,6 +114,19 @@ class KernelMessagesParser : public Parser {
 
   bool take_driver(std::string_view text, const Line& line) {
     if (!has(text, "NVRM")) return false;
+    if (has(text, "has fallen off the bus")) {
+      ensure(line);
+      // `NVRM: Xid (PCI:0000:09:00): 79, ..`, `NVRM: GPU 0000:09:00.0: ..`.
+      std::string gpu = short_address(find_address(text));
+      if (gpu.empty()) {
+        gpu = short_address(until(after(text, "PCI:").value_or(""), ")"));
+        if (!gpu.empty()) gpu += ".0";
+      }
+      add_item(facts(), "gpus_lost", gpu);
+      if (lost_.insert(gpu).second && lost_.size() <= 1024)
+        sign(core::SignKind::gpu_lost, line, gpu);
+      return true;
+    }
     if (const auto pair = after(text, "IOMMU mapping failed from "); pair.has_value()) {
       ensure(line);
       const std::string source(first_word(*pair));
@@ -212,6 +227,28 @@ class KernelMessagesParser : public Parser {
     return true;
   }
 
+  /// `mlx5_core 0000:42:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4
+  /// link at 0000:40:01.1 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)`.
+  bool take_link(std::string_view text, const Line& line) {
+    const std::size_t words = text.find(" Gb/s available PCIe bandwidth, limited by ");
+    const auto capable = after(text, "(capable of ");
+    const std::string_view address = find_address(text);
+    if (words == std::string_view::npos || !capable.has_value() || address.empty()) return false;
+    std::size_t begin = words;
+    while (begin > 0 && (is_digit(text[begin - 1]) || text[begin - 1] == '.')) --begin;
+    if (begin == words) return false;
+    ensure(line);
+    core::CaptureSign one;
+    one.kind = core::SignKind::link_downtrained;
+    one.source = short_address(address);
+    one.word = std::string(text.substr(begin, words - begin)) + " of " +
+               std::string(until(*capable, " ")) + " Gb/s";
+    one.other = driver_before(text, address);
+    one.lines.push_back(evidence(line));
+    sign(std::move(one));
+    return true;
+  }
+
   /// `pci 0000:81:00.0: BAR 1 [mem 0x2c0e0000000-0x2c0efffffff 64bit pref]`.
   bool take_window(std::string_view text, const Line& line) {
     const std::size_t id = text.find("[10de:");
@@ -270,6 +307,7 @@ class KernelMessagesParser : public Parser {
     faults_ = 0;
     domain_line_ = 0;
     faulted_.clear();
+    lost_.clear();
     gpus_.clear();
     alignment_.reset();
     type_.reset();
@@ -281,6 +319,7 @@ class KernelMessagesParser : public Parser {
   std::uint64_t domain_line_ = 0;
   std::uint64_t faults_ = 0;
   std::set<std::string> faulted_;
+  std::set<std::string> lost_;
   std::set<std::string> gpus_;
   std::optional<core::TextLine> alignment_;
   std::optional<core::TextLine> type_;

@@ -184,6 +184,13 @@ void NcclLogParser::wait_for_rest(const Line& line) {
 
 namespace {
 
+/// A pair whose ends may be on two nodes: a device's number names neither there.
+bool nccl_by_rank(const NcclUse& use) {
+  return has(use.transport, "MNNVL") ||
+         (!use.source.bracket.empty() && use.source.bracket == use.target.bracket &&
+          use.source.rank != use.target.rank);
+}
+
 /// What names a subject: its node, both devices or the own one, the way.
 std::uint64_t nccl_subject_hash(const NcclLine& said, const NcclUse& use, std::uint32_t version) {
   const auto rank_hash = [&](const NcclRank& rank, std::uint64_t seed) {
@@ -195,7 +202,7 @@ std::uint64_t nccl_subject_hash(const NcclLine& said, const NcclUse& use, std::u
   const bool local = use.kind == NcclUseKind::peer || use.kind == NcclUseKind::shared_memory;
   if (local) {
     hash = rank_hash(use.target, rank_hash(use.source, hash));
-    if (said.host.empty())
+    if (said.host.empty() || nccl_by_rank(use))
       hash = nccl_hash("", (hash * 31 + use.source.rank) * 8191 + use.target.rank);
     return nccl_hash(use.transport, hash);
   }
@@ -309,6 +316,10 @@ void NcclLogParser::add_use(const Line& line, const NcclLine& said, const NcclUs
     if (local_ranks_.size() < ranks_max) {
       local_ranks_.insert(use.source.rank);
       local_ranks_.insert(use.target.rank);
+    }
+    if (nccl_by_rank(use)) {
+      one.source = "rank" + std::to_string(use.source.rank);
+      one.target = "rank" + std::to_string(use.target.rank);
     }
     one.transport = std::string(use.transport);
     if (one.host.empty()) {

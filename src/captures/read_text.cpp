@@ -27,6 +27,7 @@ const std::vector<Format>& formats() {
       {"simple_p2p", simple_p2p_parser},
       {"gdsio", gdsio_parser},
       {"cufile_log", cufile_log_parser},
+      {"kvikio", kvikio_parser},
       {"nvidia_fs", nvidia_fs_parser},
       {"gdscheck", gdscheck_parser},
       {"gds_stats", gds_stats_parser},

@@ -122,6 +122,7 @@ enum class SignKind : std::uint8_t {
   device_fallback,    ///< the library left a GPU-initiated mode
   // Counters that say nothing by themselves.
   counters_alone,
+  gpu_lost,  ///< source: its bus address; the driver cannot reach it any more
 };
 
 struct CaptureSign {

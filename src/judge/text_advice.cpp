@@ -339,6 +339,13 @@ std::string refused_files_advice() {
          "the program run meanwhile, through host memory";
 }
 
+std::string kvikio_advice() {
+  return "KvikIO leaves cuFile out where KVIKIO_COMPAT_MODE is ON, where libcufile.so cannot be "
+         "loaded, where /run/udev cannot be read (in a container: -v /run/udev:/run/udev:ro) and "
+         "on WSL. KVIKIO_COMPAT_MODE=OFF makes it fail instead, with the reason; gdscheck -p says "
+         "whether cuFile itself has a direct route";
+}
+
 std::string emulation_advice(const TextRow& row) {
   const bool tcp = std::find(row.verdict.causes.begin(), row.verdict.causes.end(),
                              Cause::rdma_socket_transport) != row.verdict.causes.end();
@@ -346,6 +353,22 @@ std::string emulation_advice(const TextRow& row) {
   return "UCX has only TCP for this pair: ucx_info -d | grep -E 'rc_|dc_' shows whether it sees an "
          "RDMA device (in a container it needs /dev/infiniband), UCX_TLS and UCX_NET_DEVICES must "
          "leave it in, and its port must be active (ibv_devinfo)";
+}
+
+/// The setting that keeps NCCL from RDMA, if a text shows one.
+const CaptureSign* sockets_setting(const TextCase& text) {
+  const CaptureSign* off = text.setting("NCCL_IB_DISABLE");
+  if (off != nullptr && off->other != "0") return off;
+  const CaptureSign* net = text.setting("NCCL_NET");
+  return net != nullptr && net->other == "Socket" ? net : nullptr;
+}
+
+std::string sockets_advice(const TextCase& text) {
+  const CaptureSign* setting = sockets_setting(text);
+  if (setting == nullptr) return {};
+  return "unset " + setting->word + " (it is " + setting->other +
+         "): with it NCCL uses no RDMA adapter. Look first who set it and why: it is the usual way "
+         "around adapters that fail";
 }
 
 std::string setting_advice(const TextCase& text, const TextRow& row) {
@@ -404,6 +427,12 @@ std::string registration_advice(const TextCase& text, const TextRow& row) {
            "(managed, VMM without gpuDirectRDMACapable, or freed meanwhile) or a GPU without "
            "GPUDirect RDMA (GeForce); -12 (ENOMEM) is a full BAR1 (nvidia-smi -q -d MEMORY). "
            "gdrcopy_sanity tests the set-up";
+  if (row.format == "registration")
+    return std::string(module_command) +
+           " (without it: sudo modprobe nvidia-peermem; or dma-buf, with NVIDIA's open modules), "
+           "BAR1 in nvidia-smi -q -d MEMORY must hold what is registered, ulimit -l. Bad address "
+           "(EFAULT, 14) says that no module knows the memory as a GPU's; Cannot allocate memory "
+           "(12) is the limit of locked memory or a full BAR1";
   if (row.format == "nccl_log" && text.nccl_version() >= 21304)
     return "The module is loaded, and this version looks for it: it was loaded after this run, or "
            "the container does not see the host's /sys/module or /sys/kernel/mm/memory_peers. Run "
@@ -427,6 +456,32 @@ unsigned gds_release(const TextCase& text) {
     }
   }
   return 0;
+}
+
+/// UCX without CUDA, which NIXL and others bring along or find.
+std::string plugin_advice(const TextRow& row) {
+  if (row.format != "ucx") return {};
+  return "Find which UCX the program loads (ldd, LD_LIBRARY_PATH, a wheel that brings its own) and "
+         "ask that one: ucx_info -v shows --with-cuda, ucx_info -d | grep -i cuda its transports; "
+         "its package ucx-cuda may be missing, or libcuda.so.1 in the container (--gpus all). "
+         "UCX_TLS must leave cuda_copy and cuda_ipc in";
+}
+
+/// A port that is Initializing or Armed.
+std::string port_advice(const TextRow& row) {
+  if (row.verdict.reason.find("subnet manager") == std::string::npos) return {};
+  return "Start a subnet manager, or find why it does not reach this port: sminfo asks for it, "
+         "opensm (or the switch's, or UFM) is one; then ibstat says Active. Ports of RoCE need "
+         "none";
+}
+
+/// A device number `0:71`: what lies below is overlay, tmpfs, btrfs, or a network file system.
+std::string file_system_advice(const TextRow& row) {
+  if (row.verdict.subject.rfind("0:", 0) != 0) return {};
+  return "Device numbers that begin with 0 have no block device: overlay (the container's own "
+         "root), tmpfs, btrfs or a network file system. findmnt -T FILE says which; put the data "
+         "on ext4 or XFS on an NVMe drive (in a container: a volume of it), or on a network file "
+         "system that libcufile supports";
 }
 
 std::string block_driver_advice(const TextCase& text) {
@@ -459,6 +514,12 @@ std::string degraded_advice(const TextCase& text, const TextRow& row) {
 /// Where no text tells the reason.
 std::string advice_without_cause(const TextCase& text, const TextRow& row) {
   if (row.verdict.verdict == Verdict::degraded) return degraded_advice(text, row);
+  if (row.format == "gpu_lost")
+    return "Take the node out of the job: other errors of the run follow from this one. "
+           "Power-cycle "
+           "it (a reset of the GPU seldom helps), and look at what the kernel says of AER just "
+           "before, at power, temperature and seating of the card; nvidia-bug-report.sh for the "
+           "vendor where it comes again";
   if (row.verdict.member == Member::p2p && !text.amd())
     return std::string(refusal_command) + ". Until then copies go through host memory";
   return {};
@@ -542,6 +603,8 @@ std::string text_advice(const TextCase& text, const TextRow& row, Cause cause) {
       return emulation_advice(row);
     case Cause::storage_compat_refused:
       return refused_files_advice();
+    case Cause::storage_compat_used:
+      return row.format == "kvikio" ? kvikio_advice() : std::string();
     case Cause::async_doorbell_unmapped:
       return "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in "
              "/etc/modprobe.d/nvidia.conf, then rebuild the initramfs (update-initramfs -u, or "
@@ -551,6 +614,14 @@ std::string text_advice(const TextCase& text, const TextRow& row, Cause cause) {
       return "Drivers before CUDA 12 need NVreg_EnableStreamMemOPs=1 (options nvidia "
              "NVreg_EnableStreamMemOPs=1 in /etc/modprobe.d/nvidia.conf, and a reboot); later ones "
              "have them on: update the driver, or let the host issue the transfers";
+    case Cause::storage_filesystem_unsupported:
+      return file_system_advice(row);
+    case Cause::rdma_plugin_without_gdr:
+      return plugin_advice(row);
+    case Cause::rdma_port_down:
+      return port_advice(row);
+    case Cause::rdma_socket_transport:
+      return sockets_advice(text);
     case Cause::storage_driver_not_registered:
       return block_driver_advice(text);
     default:

@@ -113,6 +113,18 @@ void judge_shown(TextCase& text) {
   }
 }
 
+/// Traffic of memory that nobody compares with a payload.
+void judge_counters_alone(TextCase& text) {
+  const CaptureSign* sign = text.first(SignKind::counters_alone);
+  if (sign == nullptr || !text.rows().empty()) return;
+  TextRow& row = text.add(Member::host, Verdict::unknown, "memory", "both",
+                          "traffic of the memory controllers is counted; without the bytes of a "
+                          "transfer and an idle window beside it that shows no path");
+  row.weight = RowWeight::background;
+  blame(row, Cause::evidence_text_incomplete);
+  cite(row, *sign);
+}
+
 TextRow& machine_row(TextCase& text, const CaptureSign& sign, Member member, std::string reason) {
   TextRow& row = text.add(
       member, Verdict::unknown,
@@ -181,6 +193,22 @@ void judge_guest(TextCase& text) {
   }
 }
 
+/// `xhci_hcd`, `snd_hda_intel`: the driver of a device that is none of ours. What stands before an
+/// address may also be the IOMMU's own words, or the driver that gives the device to a guest.
+bool is_driver_of_others(const std::string& word) {
+  if (word.empty() || word == "device" || word == "Request" || word == "DMAR" || word == "pci")
+    return false;
+  const bool name = std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  if (!name) return false;
+  for (const char* ours : {"nvidia", "nouveau", "amdgpu", "vfio", "mlx", "bnxt", "nvme", "irdma",
+                           "ice", "ionic", "efa", "hfi1", "erdma", "pcieport"}) {
+    if (word.rfind(ours, 0) == 0) return false;
+  }
+  return true;
+}
+
 void judge_iommu(TextCase& text) {
   for (const CaptureSign* sign : text.all(SignKind::iommu_fault)) {
     const bool adapter =
@@ -192,12 +220,18 @@ void judge_iommu(TextCase& text) {
     const bool integrated = sign->word.find("nvidia") == std::string::npos && !adapter && !drive &&
                             (sign->source.empty() || sign->source.rfind("00:", 0) == 0 ||
                              sign->source.rfind("0000:00:", 0) == 0);
-    TextRow& row = text.add(member, integrated ? Verdict::unknown : Verdict::broken,
-                            sign->source.empty() ? "unknown device" : sign->source, "both",
-                            integrated ? "the IOMMU refuses accesses of a device that may be no GPU"
-                                       : "the IOMMU refuses accesses of this device");
+    const bool other = is_driver_of_others(sign->word);
+    std::string reason = "the IOMMU refuses accesses of this device";
+    if (integrated) reason = "the IOMMU refuses accesses of a device that may be no GPU";
+    if (other)
+      reason = "the IOMMU refuses accesses of a device of " + sign->word +
+               ", which is no GPU, adapter or drive: nothing is said of those";
+    TextRow& row =
+        text.add(member, integrated || other ? Verdict::unknown : Verdict::broken,
+                 sign->source.empty() ? "unknown device" : sign->source, "both", std::move(reason));
     row.source = sign->source;
-    blame(row, Cause::machine_iommu_fault);
+    blame(row, other ? Cause::evidence_text_incomplete : Cause::machine_iommu_fault);
+    if (other) row.weight = RowWeight::background;
     cite(row, *sign);
   }
   for (const CaptureSign* sign : text.all(SignKind::iommu_translated)) {
@@ -273,10 +307,31 @@ void judge_windows(TextCase& text) {
   }
 }
 
+/// A GPU that is gone: whatever was asked of it fails.
+void judge_lost(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::gpu_lost)) {
+    TextRow& row = text.add(Member::host, Verdict::broken,
+                            sign->source.empty() ? std::string("GPU") : sign->source, "both",
+                            "the driver cannot reach this GPU any more: it has fallen off the bus "
+                            "(Xid 79), and everything from and to it fails");
+    row.format = "gpu_lost";
+    cite(row, *sign);
+  }
+}
+
 void judge_links(TextCase& text) {
   for (const CaptureSign* sign : text.all(SignKind::link_downtrained)) {
+    const bool adapter = sign->other.rfind("mlx", 0) == 0 || sign->other.rfind("bnxt", 0) == 0;
+    const bool drive = sign->other.rfind("nvme", 0) == 0;
     TextRow& row =
-        machine_row(text, *sign, Member::p2p, "a link runs below its width (" + sign->word + ")");
+        machine_row(text, *sign,
+                    adapter ? Member::rdma
+                    : drive ? Member::storage
+                            : Member::p2p,
+                    sign->other.empty()
+                        ? "a link runs below its width (" + sign->word + ")"
+                        : "the slot, or a link on the way, gives the device less than it can (" +
+                              sign->word + ")");
     blame(row, Cause::machine_link_downtrained);
   }
 }
@@ -290,8 +345,10 @@ void judge_text_machine(TextCase& text) {
   judge_guest(text);
   judge_windows(text);
   judge_links(text);
+  judge_lost(text);
   judge_levels(text);
   judge_shown(text);
+  judge_counters_alone(text);
 }
 
 }  // namespace nobounce::judge

@@ -51,7 +51,9 @@ void blame_registration(const TextCase& text, TextRow& row, const std::string& p
   }
   blame(row, Cause::rdma_peermem_not_loaded);
   if (!text.any(SignKind::module_absent) && row.verdict.reason.find("lsmod") == std::string::npos)
-    row.verdict.reason += "; lsmod would tell whether the module is missing or unseen";
+    row.verdict.reason +=
+        "; lsmod would tell whether the module is missing, as is likely, or "
+        "unseen";
   for (const CaptureSign* absent : text.module_absent("nvidia_peermem")) cite(row, *absent);
 }
 
@@ -193,12 +195,21 @@ void judge_direct_use(TextCase& text, const CaptureSign& sign) {
   cite(row, *level);
 }
 
+/// What was set so that no adapter is used.
+void cite_sockets_setting(const TextCase& text, TextRow& row) {
+  const CaptureSign* off = text.setting("NCCL_IB_DISABLE");
+  if (off != nullptr && off->other != "0") cite(row, *off);
+  const CaptureSign* net = text.setting("NCCL_NET");
+  if (net != nullptr && net->other == "Socket") cite(row, *net);
+}
+
 void judge_staged_use(TextCase& text, const NetContext& context, const CaptureSign& sign) {
   TextRow& row = net_row(
       text, sign, Verdict::staged,
       "the network is used through buffers in host memory (" + net_name(sign) + ", no GDRDMA)");
   if (is_sockets(sign.word)) {
     blame(row, Cause::rdma_socket_transport);
+    cite_sockets_setting(text, row);
     if (text.any(SignKind::sockets_chosen) && text.first(SignKind::sockets_chosen)->value > 0)
       blame(row, Cause::rdma_no_rdma_device);
     return;
@@ -373,8 +384,13 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
     if (sign->word == "SYS") blame(row, Cause::machine_cross_socket);
   }
   for (const CaptureSign* sign : text.all(SignKind::gdr_off_plugin)) {
-    TextRow& row = text.add(Member::rdma, Verdict::staged, "GPU-NIC", "both",
-                            "the network plugin says that it does without GPU memory");
+    const bool ucx = sign->word == "UCX";
+    TextRow& row =
+        text.add(Member::rdma, ucx ? Verdict::impossible : Verdict::staged, "GPU-NIC", "both",
+                 ucx ? "this UCX has no support for CUDA: it takes GPU memory for host "
+                       "memory, or refuses it"
+                     : "the network plugin says that it does without GPU memory");
+    if (ucx) row.format = "ucx";
     blame(row, Cause::rdma_plugin_without_gdr);
     cite(row, *sign);
   }
@@ -400,6 +416,7 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
     if (sign->value > 0) blame(row, Cause::rdma_no_rdma_device);
     blame(row, Cause::rdma_socket_transport);
     cite(row, *sign);
+    cite_sockets_setting(text, row);
   }
 }
 
@@ -445,7 +462,11 @@ void judge_registrations(TextCase& text) {
     }
   }
   for (const CaptureSign* sign : text.all(SignKind::registration_failed)) {
-    TextRow& row = net_row(text, *sign, Verdict::impossible, "GPU memory could not be registered");
+    const bool any_memory = sign->word == "any memory";
+    TextRow& row = net_row(text, *sign, any_memory ? Verdict::unknown : Verdict::impossible,
+                           any_memory ? "memory could not be registered with an adapter; the line "
+                                        "does not say whether it was a GPU's"
+                                      : "GPU memory could not be registered");
     row.process.clear();
     if (sign->word == "dmabuf") blame(row, Cause::rdma_dmabuf_not_supported);
     const CaptureSign* window = text.smallest_bar1();
@@ -542,8 +563,11 @@ void judge_modules(TextCase& text) {
     blame_registration(text, row, "");
   }
   for (const CaptureSign* sign : text.all(SignKind::port_down)) {
-    TextRow& row = text.add(Member::rdma, Verdict::impossible, text.name_of_adapter(sign->source),
-                            "both", "the port of this adapter is down");
+    TextRow& row = text.add(
+        Member::rdma, Verdict::impossible, text.name_of_adapter(sign->source), "both",
+        sign->word == "waits" ? "the port of this adapter has a link and is not active: no "
+                                "subnet manager has set it up"
+                              : "the port of this adapter is down");
     blame(row, Cause::rdma_port_down);
     cite(row, *sign);
   }

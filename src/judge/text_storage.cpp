@@ -243,6 +243,14 @@ void judge_library(TextCase& text) {
     blame(row, Cause::storage_cufile_refused);
   }
   for (const CaptureSign* sign : text.all(SignKind::storage_posix)) {
+    if (sign->word == "kvikio") {
+      TextRow& row = storage_text_row(text, *sign, Verdict::staged, "KvikIO", "both",
+                                      "the library says that it works in compatibility mode: "
+                                      "POSIX reads and writes, and a copy");
+      row.format = "kvikio";
+      blame(row, Cause::storage_compat_used);
+      continue;
+    }
     const std::string& process = sign->source;
     if (sign->word == "mode" && refused.count(process) > 0) continue;
     if (sign->word == "mode" && !staged.insert(process).second) continue;

@@ -189,6 +189,10 @@ std::string explanation_text(const core::Explanation& explanation, Style style) 
       "read\n" + explain_pieces(explanation, style) + explain_dropped(explanation, style);
   for (const ExplainBlock& block : explain_blocks(explanation.verdicts))
     text += '\n' + explain_block(block, style);
+  if (explanation.verdicts.empty())
+    text += '\n' + explain_ended(wrapped("nothing in it shows how bytes travelled, or what keeps "
+                                         "them from a way: lines of a run would",
+                                         0, text_width));
   text += fmt::format("\noverall {}\n", painted(to_string(explanation.overall),
                                                 paint_of_verdict(explanation.overall), style));
   return text;

@@ -65,7 +65,7 @@ std::vector<Variant> variants() {
        "n0:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 4[0] via P2P/MNNVL\n"
        "n0:5:6 [1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/CE/direct\n"
        "n0:5:6 [3] NCCL INFO CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA\n",
-       {{M::p2p, V::direct, "GPU0-GPU0"},
+       {{M::p2p, V::direct, "rank0-rank4"},
         {M::p2p, V::staged, "GPU1-GPU2"},
         {M::rdma, V::direct, "GPU3-NET0", "send"}}},
       {"2.26: over PCIe on a C2C machine",

@@ -1,0 +1,167 @@
+// Logs as they are pasted in a chat at night: what must be said of each, what must not, and a word
+// that the advice must have. In the layout of real ones.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "case_rig.hpp"
+
+namespace nobounce::test {
+namespace {
+
+struct Pasted {
+  const char* name;
+  const char* text;
+  Member member;
+  Verdict verdict;
+  Cause cause;             ///< none: any
+  const char* remedy;      ///< that the advice of this row has
+  const char* remedy_not;  ///< that no advice has; empty: nothing
+  Cause never;             ///< that no row may name; none: nothing
+};
+
+constexpr Pasted pasted[] = {
+    {"Mooncake registers memory of a GPU without a module",
+     R"(I1130 02:51:48.341589  1710 rdma_context.cpp:125] RDMA device: mlx5_2, LID: 0, GID: (GID_Index 3) 00
+I1130 02:51:48.352782  1710 transfer_engine_bench.cpp:299] VRAM is used
+E1130 02:51:48.497743  1710 rdma_context.cpp:201] Failed to register memory 0x7f4680000000: Bad address [14]
+[2026-11-30 02:51:48 TP0] Mooncake memory registration failed.
+)",
+     Member::rdma, Verdict::impossible, Cause::rdma_registration_failed, "nvidia-peermem", "",
+     Cause::machine_bar1_too_small},
+    {"Mooncake registers memory that may be the host's",
+     "E0605 17:54:16.878770 178707 rdma_context.cpp:198] Failed to register memory 0x7f56e6600000: "
+     "Cannot allocate memory [12]\n",
+     Member::rdma, Verdict::unknown, Cause::rdma_registration_failed, "ulimit -l", "", Cause::none},
+    {"Mooncake finds no module",
+     "E20261130 02:30:19.433391 12 rdma_context.cpp:1343] DMA BUF supported required for GPU RDMA "
+     "without nvidia-peermem\n"
+     "E20261130 02:30:19.448818 12 rdma_transport.cpp:827] RdmaTransport: No available RNIC\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_peermem_not_loaded, "modprobe nvidia-peermem",
+     "", Cause::rdma_no_rdma_device},
+    {"NIXL over a UCX without CUDA",
+     R"(2026-11-30 02:10:11 NIXL INFO    _api.py:361 Backend UCX was instantiated
+W1130 02:10:11.552910   4121 ucx_utils.cpp:628] UCX CUDA support was not found! GPU memory is not supported.
+    self.agent.registerMem(reg_descs, handle_list)
+nixl._bindings.nixlBackendError: NIXL_ERR_BACKEND
+)",
+     Member::rdma, Verdict::impossible, Cause::rdma_plugin_without_gdr, "ucx_info -v", "",
+     Cause::rdma_peermem_not_loaded},
+    {"UCX is asked for transports that it has not",
+     "[1744331142.029753] [gpu-51:2802612:a]     ucp_context.c:2190 UCX  WARN  transports "
+     "'cuda_copy','cuda_ipc' are not available, please use one or more of: cma, posix, rc_mlx5\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_plugin_without_gdr, "ucx_info -d", "",
+     Cause::none},
+    {"UCX cannot register memory of a GPU",
+     R"([1767930429.285934] [node17:13245:0]          ib_md.c:309  UCX  ERROR ibv_reg_mr(address=0x7f3e2a000000, length=2097152, access=0xf) failed: Bad address
+[1767930429.285990] [node17:13245:0]         ucp_mm.c:62   UCX  ERROR failed to register address 0x7f3e2a000000 (cuda) length 2097152 on md[4]=mlx5_0: Input/output error (md supports: host)
+)",
+     Member::rdma, Verdict::impossible, Cause::rdma_registration_failed, "EFAULT", "", Cause::none},
+    {"a file on overlay has no udev record, and needs none",
+     R"( 09-06-2025 01:51:11:418 [pid=7742 tid=7742] NOTICE  cufio-drv:830 running in compatible mode
+ 09-06-2025 01:52:46:947 [pid=7742 tid=7921] ERROR  cufio-fs:327 error creating udev_device for block device dev_no: 0:383
+ 09-06-2025 01:52:46:947 [pid=7742 tid=7921] ERROR  cufio-fs:740 error getting volume attributes error for device: dev_no: 0:383
+)",
+     Member::storage, Verdict::staged, Cause::storage_filesystem_unsupported, "findmnt -T",
+     "udevadm", Cause::storage_udev_missing},
+    {"a drive of a container without udev",
+     " 09-06-2025 01:51:11:418 [pid=7 tid=7] NOTICE  cufio-drv:830 running in compatible mode\n"
+     " 09-06-2025 01:52:46:947 [pid=7 tid=9] ERROR  cufio-fs:327 error creating udev_device for "
+     "block device dev_no: 259:3\n",
+     Member::storage, Verdict::staged, Cause::storage_udev_missing, "/run/udev", "findmnt",
+     Cause::storage_filesystem_unsupported},
+    {"KvikIO without cuFile",
+     R"(   WARNING - KvikIO compat mode
+      libcufile.so not used
+GPU               | NVIDIA A100-SXM4-80GB (dev #0)
+GDS driver        | N/A (Compatibility Mode)
+cufile read       |   2.11 GiB/s
+)",
+     Member::storage, Verdict::staged, Cause::storage_compat_used, "KVIKIO_COMPAT_MODE", "",
+     Cause::storage_nvidia_fs_absent},
+    {"a GPU fell off the bus, and the job with it",
+     R"([1084456.074562] NVRM: Xid (PCI:0000:09:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+[1084456.074566] NVRM: GPU 0000:09:00.0: GPU has fallen off the bus.
+gpu-07:983:1261 [3] NCCL INFO Channel 00/0 : 35[3] -> 43[3] [send] via NET/IB/1/GDRDMA
+)",
+     Member::host, Verdict::broken, Cause::none, "Power-cycle", "", Cause::machine_iommu_fault},
+    {"faults of a USB controller",
+     "[   12.1] xhci_hcd 0000:0a:00.3: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0012 "
+     "address=0xfffc0000 flags=0x0000]\n",
+     Member::p2p, Verdict::unknown, Cause::none, "nobounce prove", "iommu=pt",
+     Cause::machine_iommu_fault},
+    {"an adapter in a slot of four lanes",
+     "[   15.0] mlx5_core 0000:42:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s "
+     "PCIe x4 link at 0000:40:01.1 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)\n",
+     Member::rdma, Verdict::unknown, Cause::machine_link_downtrained, "slot", "", Cause::none},
+    {"RDMA switched off by a setting",
+     R"(h1:77:91 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.
+h1:77:91 [0] NCCL INFO NET/Socket : Using [0]ens5:10.0.0.4<0>
+h1:77:91 [0] NCCL INFO Using network Socket
+h1:77:91 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0
+)",
+     Member::rdma, Verdict::staged, Cause::rdma_socket_transport, "unset NCCL_IB_DISABLE", "",
+     Cause::rdma_no_rdma_device},
+    {"a port that no subnet manager has set up",
+     "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Initializing\n\t\tPhysical state: "
+     "LinkUp\n\t\tSM lid: 0\n\t\tLink layer: InfiniBand\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_port_down, "subnet manager", "cable",
+     Cause::none},
+    {"counters of memory controllers alone",
+     R"( Performance counter stats for 'system wide':
+
+     1,234,567,890      uncore_imc_0/cas_count_read/
+
+      10.001234567 seconds time elapsed
+)",
+     Member::host, Verdict::unknown, Cause::evidence_text_incomplete, "idle window", "",
+     Cause::none},
+};
+
+TEST(PastedLogs, AreJudgedAsWhoKnowsWouldJudgeThem) {
+  for (const Pasted& one : pasted) {
+    const core::Explanation got = explain_texts({{"pasted", one.text}});
+    const std::string shown = core::dump_json(report::explanation_json(got));
+    const bool said = std::any_of(got.verdicts.begin(), got.verdicts.end(), [&](const auto& row) {
+      return row.member == one.member && row.verdict == one.verdict &&
+             (one.cause == Cause::none ||
+              std::find(row.causes.begin(), row.causes.end(), one.cause) != row.causes.end()) &&
+             row.remedy.find(one.remedy) != std::string::npos;
+    });
+    EXPECT_TRUE(said) << one.name << '\n' << shown;
+    for (const core::ExplainedVerdict& row : got.verdicts) {
+      if (one.never != Cause::none) {
+        EXPECT_EQ(std::find(row.causes.begin(), row.causes.end(), one.never), row.causes.end())
+            << one.name << '\n'
+            << shown;
+      }
+      if (std::string_view(one.remedy_not).empty()) continue;
+      EXPECT_EQ(row.remedy.find(one.remedy_not), std::string::npos) << one.name << '\n' << shown;
+    }
+  }
+}
+
+/// A text that is read and decides nothing says so, and not only `unknown`.
+TEST(PastedLogs, WhatDecidesNothingIsSaidToDecideNothing) {
+  const core::Explanation got = explain_texts({{"pasted", "GDS driver        | v2.17\n"}});
+  ASSERT_FALSE(got.pieces.empty());
+  EXPECT_TRUE(got.verdicts.empty());
+  EXPECT_NE(report::explanation_text(got, report::Style{}).find("nothing in it shows"),
+            std::string::npos);
+}
+
+/// On machines whose NVLink joins nodes, the number of a GPU is that of its own node.
+TEST(PastedLogs, PairsOfTwoNodesAreNamedByRank) {
+  const core::Explanation got =
+      explain_texts({{"pasted",
+                      "gb-01:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 4[0] via P2P/MNNVL\n"
+                      "gb-01:10:20 [0] NCCL INFO Channel 01/0 : 0[0] -> 8[0] via P2P/MNNVL\n"
+                      "gb-01:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"}});
+  std::vector<std::string> subjects;
+  for (const core::ExplainedVerdict& row : got.verdicts) subjects.push_back(row.subject);
+  std::sort(subjects.begin(), subjects.end());
+  EXPECT_EQ(subjects, (std::vector<std::string>{"GPU0-GPU1", "rank0-rank4", "rank0-rank8"}));
+}
+
+}  // namespace
+}  // namespace nobounce::test
