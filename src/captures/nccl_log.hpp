@@ -93,6 +93,7 @@ class NcclLogParser : public Parser {
   bool take_distance(const Line& line, const NcclLine& said);
   bool take_completion(const Line& line, const NcclLine& said);
   bool take_communicator(const Line& line, const NcclLine& said);
+  void take_connection(const Line& line, const NcclLine& said);
   bool take_graph(const Line& line, const NcclLine& said);
   void leave_words();
 

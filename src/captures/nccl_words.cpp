@@ -81,8 +81,26 @@ bool NcclLogParser::take_words(const Line& line, const NcclLine& said) {
   if (has(body, "ibv_reg_") && (has(body, "failed") || has(body, "error")) &&
       first_time("registration " + std::string(said.process)))
     sign(core::SignKind::registration_failed, line, "", "",
-         has(body, "dmabuf") ? "dmabuf" : "nccl");
+         has(body, "Cannot allocate memory") ? "locked"
+         : has(body, "dmabuf")               ? "dmabuf"
+                                             : "nccl");
+  take_connection(line, said);
   return true;
+}
+
+/// `Call to ibv_modify_qp failed with error Connection timed out`,
+/// `.. failed with 110 Connection timed out, on dev mlx5_5:1, curr state INIT, next state RTR, ..`.
+void NcclLogParser::take_connection(const Line& line, const NcclLine& said) {
+  const std::string_view body = nccl_head_of(said.body);
+  auto answer = after(body, "ibv_modify_qp failed with ");
+  if (!answer.has_value() || !first_time("connection " + std::string(said.process))) return;
+  if (starts(*answer, "error ")) answer->remove_prefix(6);
+  while (!answer->empty() && (is_digit(answer->front()) || answer->front() == ' '))
+    answer->remove_prefix(1);
+  const std::string adapter(until(after(body, "on dev ").value_or(""), ": ,"));
+  say(core::SignKind::net_unreached, line, said,
+      said.device.has_value() ? "GPU" + std::to_string(*said.device) : "", adapter,
+      std::string(until(*answer, ",")));
 }
 
 bool NcclLogParser::take_version(const Line& line) {
@@ -169,7 +187,14 @@ bool NcclLogParser::take_network(const Line& line, const NcclLine& said) {
   }
   if (has(body, "GPU Direct RDMA") || has(body, "Got completion")) return false;
   ensure(line);
-  if (has(body, "No device found")) {
+  if (has(body, "Unable to register memory")) {
+    // Type 1 is the host's, 2 a GPU's.
+    if (first_time("registration " + std::string(said.process)))
+      sign(core::SignKind::registration_failed, line, "", "",
+           has(body, "Cannot allocate memory") ? "locked"
+           : has(body, "(type = 1)")           ? "any memory"
+                                               : "nccl");
+  } else if (has(body, "No device found")) {
     if (!no_device_.has_value()) no_device_ = evidence(line);
   } else if (has(said.body, "Using [")) {
     take_adapters(line, said, plugin);

@@ -39,7 +39,7 @@ class RegistrationParser : public Parser {
     core::CaptureSign one;
     one.kind = core::SignKind::registration_failed;
     one.value = static_cast<double>(bytes.value_or(0));
-    one.word = has(text, "dmabuf") ? "dmabuf" : "";
+    one.word = has(text, "Cannot allocate memory") ? "locked" : has(text, "dmabuf") ? "dmabuf" : "";
     one.lines.push_back(evidence(line));
     sign(std::move(one));
     return true;
@@ -71,7 +71,9 @@ class RegistrationParser : public Parser {
     if (has(text, "Failed to register memory 0x")) {
       ensure("registration", line);
       sign(core::SignKind::registration_failed, line, "", "",
-           has(text, "Bad address") ? "mooncake" : "any memory");
+           has(text, "Bad address")              ? "mooncake"
+           : has(text, "Cannot allocate memory") ? "locked"
+                                                 : "any memory");
       return true;
     }
     if (has(text, "DMA BUF") && has(text, "without nvidia-peermem")) {

@@ -122,7 +122,8 @@ enum class SignKind : std::uint8_t {
   device_fallback,    ///< the library left a GPU-initiated mode
   // Counters that say nothing by themselves.
   counters_alone,
-  gpu_lost,  ///< source: its bus address; the driver cannot reach it any more
+  net_unreached,  ///< target adapter, word: what the call to connect answered
+  gpu_lost,       ///< source: its bus address; the driver cannot reach it any more
 };
 
 struct CaptureSign {

@@ -288,6 +288,23 @@ std::string retries_advice(const TextRow& row) {
   return advice;
 }
 
+/// Adapters that cannot connect, as ibv_modify_qp says it.
+std::string connection_advice() {
+  return "Adapters of the two ends do not reach each other: ib_write_bw -d DEVICE -x GID_INDEX "
+         "between just those two shows it without the job. On RoCE compare show_gids at both ends "
+         "(the same kind, RoCE v2, with an address; NCCL_IB_GID_INDEX), routes and VLANs; where "
+         "only adapters of one rail are joined, NCCL_CROSS_NIC=0; adapters that are meant for "
+         "something else are left out by NCCL_IB_HCA. On InfiniBand: ibstat Active at both ends, "
+         "one subnet";
+}
+
+std::string memlock_advice() {
+  return "Print ulimit -l from inside the job (mpirun, Slurm and containers have limits of their "
+         "own): it must be unlimited: /etc/security/limits.conf and a new login, "
+         "LimitMEMLOCK=infinity for slurmd and other services, docker run --ulimit memlock=-1. If "
+         "it is, and the memory is a GPU's, its BAR1 may be full: nvidia-smi -q -d MEMORY";
+}
+
 std::string hidden_peers_advice() {
   return "Find out why: nvidia-smi topo -p2p r (other than OK: the driver refuses), nvidia-smi "
          "topo "
@@ -571,7 +588,8 @@ std::string text_advice(const TextCase& text, const TextRow& row, Cause cause) {
     case Cause::rdma_completion_error:
       return completion_advice(row);
     case Cause::rdma_retry_exceeded:
-      return retries_advice(row);
+    case Cause::rdma_no_gid:
+      return row.format == "modify_qp" ? connection_advice() : retries_advice(row);
     default:
       break;
   }
@@ -616,6 +634,8 @@ std::string text_advice(const TextCase& text, const TextRow& row, Cause cause) {
              "have them on: update the driver, or let the host issue the transfers";
     case Cause::storage_filesystem_unsupported:
       return file_system_advice(row);
+    case Cause::rdma_memlock_limit:
+      return memlock_advice();
     case Cause::rdma_plugin_without_gdr:
       return plugin_advice(row);
     case Cause::rdma_port_down:

@@ -336,6 +336,20 @@ void judge_errors(TextCase& text) {
   }
 }
 
+/// Adapters that cannot connect: whatever their rows say of memory, nothing travels.
+void judge_unreached(TextCase& text) {
+  for (const CaptureSign* sign : text.all(SignKind::net_unreached)) {
+    TextRow& row = net_row(
+        text, *sign, Verdict::impossible,
+        "the adapter could not connect to that of the far side (ibv_modify_qp: " + sign->word +
+            ")");
+    row.process.clear();
+    row.format = "modify_qp";
+    const bool silent = sign->word.find("timed out") != std::string::npos;
+    blame(row, silent ? Cause::rdma_retry_exceeded : Cause::rdma_no_gid);
+  }
+}
+
 /// A job that hangs: its paths are in use, and nothing shows that bytes arrive.
 void judge_timeouts(TextCase& text) {
   const CaptureSign* timeout = text.first(SignKind::collective_timeout);
@@ -462,6 +476,18 @@ void judge_registrations(TextCase& text) {
     }
   }
   for (const CaptureSign* sign : text.all(SignKind::registration_failed)) {
+    const CaptureSign* window = text.smallest_bar1();
+    const bool tight = window != nullptr && sign->word != "gdrcopy" && window->value < 1024 &&
+                       sign->value >= 0.9 * window->value * 1048576;
+    // What may be locked bounds host memory as well: whose memory it was is not said.
+    if (sign->word == "locked" && !tight) {
+      TextRow& row = net_row(text, *sign, Verdict::impossible,
+                             "memory could not be registered with the adapter (Cannot allocate "
+                             "memory), be it a GPU's or the host's");
+      row.process.clear();
+      blame(row, Cause::rdma_memlock_limit);
+      continue;
+    }
     const bool any_memory = sign->word == "any memory";
     TextRow& row = net_row(text, *sign, any_memory ? Verdict::unknown : Verdict::impossible,
                            any_memory ? "memory could not be registered with an adapter; the line "
@@ -469,9 +495,7 @@ void judge_registrations(TextCase& text) {
                                       : "GPU memory could not be registered");
     row.process.clear();
     if (sign->word == "dmabuf") blame(row, Cause::rdma_dmabuf_not_supported);
-    const CaptureSign* window = text.smallest_bar1();
-    if (window != nullptr && sign->word != "gdrcopy" && window->value < 1024 &&
-        sign->value >= 0.9 * window->value * 1048576) {
+    if (tight) {
       blame(row, Cause::machine_bar1_too_small);
       cite(row, *window);
     }
@@ -622,6 +646,7 @@ void judge_text_rdma(TextCase& text) {
   judge_use(text, context);
   judge_registrations(text);
   judge_errors(text);
+  judge_unreached(text);
   judge_timeouts(text);
   judge_library_refusals(text, context);
   judge_protocols(text);

@@ -31,8 +31,32 @@ E1130 02:51:48.497743  1710 rdma_context.cpp:201] Failed to register memory 0x7f
      Cause::machine_bar1_too_small},
     {"Mooncake registers memory that may be the host's",
      "E0605 17:54:16.878770 178707 rdma_context.cpp:198] Failed to register memory 0x7f56e6600000: "
-     "Cannot allocate memory [12]\n",
+     "Numerical result out of range [34]\n",
      Member::rdma, Verdict::unknown, Cause::rdma_registration_failed, "ulimit -l", "", Cause::none},
+    {"memory that may not be locked is no module that is missing",
+     "n1:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error "
+     "Cannot "
+     "allocate memory\n"
+     "n1:100:200 [0] NCCL INFO transport/net_ib.cc:1150 -> 2\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_memlock_limit, "ulimit -l", "modprobe",
+     Cause::rdma_registration_failed},
+    {"a plugin registers host memory",
+     "ip-10-0-87-143:149:298 [5] register_mr_buffers:465 NCCL WARN NET/OFI Unable to register "
+     "memory "
+     "(type = 1) for device 0. RC: 12, Error: Cannot allocate memory\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_memlock_limit, "memlock=-1", "modprobe",
+     Cause::rdma_registration_failed},
+    {"adapters of two rails do not reach each other",
+     "[2026-03-13 22:26:02] host-01:4321:4400 [5] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp "
+     "failed with 110 Connection timed out, on dev mlx5_5:1, curr state INIT, next state RTR, "
+     "local "
+     "GID index 3, local GID ::ffff:10.1.1.2, remote GID ::ffff:10.1.7.2\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_retry_exceeded, "NCCL_CROSS_NIC=0", "",
+     Cause::rdma_port_down},
+    {"an adapter without a way there",
+     "dgxh100-3:225140:225355 [0] misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with "
+     "error Network is unreachable\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_no_gid, "show_gids", "", Cause::none},
     {"Mooncake finds no module",
      "E20261130 02:30:19.433391 12 rdma_context.cpp:1343] DMA BUF supported required for GPU RDMA "
      "without nvidia-peermem\n"
