@@ -132,7 +132,7 @@ core::Json measure_pair(const CudaDriver& driver, system::Host& host, system::Nv
   const Result<system::Cuda*> api = host.cuda();
   const OnQuickestCpu here;
   row.emplace_back("quickest_cpu", here.json());
-  if (api.ok()) row.emplace_back("driver_calls", peer_calls(**api, pair));
+  if (api.ok()) row.emplace_back("driver_calls", peer_calls(driver, **api, pair));
   pair.enable(true);
   row.emplace_back("sizes", sizes_of(pair, ours));
   compare_with_links(ours, table, source, target, row);

@@ -10,7 +10,8 @@
 namespace nobounce::bench {
 
 /// The driver's small calls, with the pair's peer access on and off.
-[[nodiscard]] core::Json peer_calls(system::Cuda& api, const Pair& pair);
+[[nodiscard]] core::Json peer_calls(const test::CudaDriver& driver, system::Cuda& api,
+                                    const Pair& pair);
 
 /// Memory that this process exports, copied by another process: the plain call and a session there.
 [[nodiscard]] core::Json peer_in_two_processes(const test::CudaDriver& driver, int source,

@@ -41,14 +41,32 @@ bool reached(system::Cuda& api, const Pair& pair) {
          cuda::success;
 }
 
+/// The same and its allocation's number, by one call for both: its code, and whether a pointer
+/// came.
+core::Json both_at_once(const test::CudaDriver& driver, const Pair& pair) {
+  const Pair::Current current(pair, 0);
+  cuda::CUdeviceptr pointer = 0;
+  unsigned long long buffer_id = 0;
+  int which[] = {cuda::pointer_buffer_id, cuda::pointer_device_pointer};
+  void* answers[] = {&buffer_id, &pointer};
+  core::JsonObject row;
+  row.emplace_back("code", static_cast<std::int64_t>(
+                               driver.pointer_attributes(2, which, answers, pair.memory[1])));
+  row.emplace_back("a_pointer", pointer != 0);
+  row.emplace_back("a_buffer_id", buffer_id != 0);
+  return row;
+}
+
 }  // namespace
 
-core::Json peer_calls(system::Cuda& api, const Pair& pair) {
+core::Json peer_calls(const test::CudaDriver& driver, system::Cuda& api, const Pair& pair) {
   core::JsonObject row;
   pair.enable(false);
+  row.emplace_back("both_at_once_without_access", both_at_once(driver, pair));
   row.emplace_back("access_flags_without_access", access_flags(api, pair));
   row.emplace_back("device_pointer_without_access", reached(api, pair));
   pair.enable(true);
+  row.emplace_back("both_at_once_with_access", both_at_once(driver, pair));
   row.emplace_back("device_pointer_with_access", reached(api, pair));
   row.emplace_back("access_flags_with_access", access_flags(api, pair));
   const Pair::Current current(pair, 0);
@@ -61,6 +79,10 @@ core::Json peer_calls(system::Cuda& api, const Pair& pair) {
                        (void)api.ctx_push_current(peer);
                        (void)api.ctx_pop_current(&popped);
                      }));
+  times.emplace_back("get_current", nanoseconds([&] {
+                       cuda::CUcontext there = nullptr;
+                       (void)api.ctx_get_current(&there);
+                     }));
   times.emplace_back("enable_peer_access_again",
                      nanoseconds([&] { (void)api.ctx_enable_peer_access(peer, 0); }));
   unsigned long long value = 0;
@@ -71,6 +93,12 @@ core::Json peer_calls(system::Cuda& api, const Pair& pair) {
   times.emplace_back("pointer_device_pointer", nanoseconds([&] {
                        (void)api.pointer_get_attribute(&value, cuda::pointer_device_pointer,
                                                        pair.memory[1]);
+                     }));
+  cuda::CUdeviceptr pointer = 0;
+  int which[] = {cuda::pointer_buffer_id, cuda::pointer_device_pointer};
+  void* answers[] = {&value, &pointer};
+  times.emplace_back("pointer_both_at_once", nanoseconds([&] {
+                       (void)driver.pointer_attributes(2, which, answers, pair.memory[1]);
                      }));
   times.emplace_back("pointer_access_flags", nanoseconds([&] {
                        (void)api.pointer_get_attribute(&value, pointer_access_flags,

@@ -84,6 +84,7 @@ using Handle = unsigned long long;
   X(ipc_handle, "cuIpcGetMemHandle", (IpcMemory*, Pointer))                                      \
   X(ipc_open, "cuIpcOpenMemHandle_v2", (Pointer*, IpcMemory, unsigned))                          \
   X(ipc_close, "cuIpcCloseMemHandle", (Pointer))                                                 \
+  X(pointer_attributes, "cuPointerGetAttributes", (unsigned, int*, void**, Pointer))             \
   X(load_module, "cuModuleLoadData", (void**, const void*))                                      \
   X(unload_module, "cuModuleUnload", (void*))                                                    \
   X(get_function, "cuModuleGetFunction", (void**, void*, const char*))                           \
