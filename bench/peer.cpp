@@ -2,6 +2,7 @@
 // driver, with NVLink's counters beside the receipts.
 #include "bench/peer.hpp"
 
+#include "bench/in_turn.hpp"
 #include "bench/measure.hpp"
 #include "bench/peer_session.hpp"
 #include "bench/quickest_cpu.hpp"
@@ -52,27 +53,16 @@ double rate_of(const Samples& times, std::uint64_t bytes) {
 core::Json sizes_of(const Pair& pair, SessionPair& ours) {
   core::JsonArray rows;
   for (const std::uint64_t bytes : sizes) {
-    // In turn, so that a drift of the machine hits both alike; the first round warms up.
-    Samples plain;
-    Samples direct;
-    const std::uint64_t times = repeats_for(bytes);
-    for (int round = 0; round < 5; ++round) {
-      Samples warm;
-      const bool good =
-          add_microseconds(round == 0 ? warm : plain, times, [&] { return pair.copy(bytes); }) &&
-          add_microseconds(round == 0 ? warm : direct, times,
-                           [&] { return ours.move(bytes, Policy::direct_required); });
-      if (!good) break;
-    }
-    core::JsonObject row;
-    row.emplace_back("bytes", bytes);
-    row.emplace_back("plain_us", plain.json());
-    row.emplace_back("direct_us", direct.json());
-    row.emplace_back("plain_gb_per_s", rate_of(plain, bytes));
-    row.emplace_back("direct_gb_per_s", rate_of(direct, bytes));
-    row.emplace_back("direct_of_plain", direct.median() > 0 ? plain.median() / direct.median() : 0);
-    row.emplace_back("added_us", direct.median() - plain.median());
+    InTurn measured;
+    const bool good = measured.run(
+        repeats_for(bytes), [&] { return pair.copy(bytes); },
+        [&] { return ours.move(bytes, Policy::direct_required); });
+    core::JsonObject row = in_turn_json(measured);
+    row.insert(row.begin(), {"bytes", bytes});
+    row.emplace_back("plain_gb_per_s", rate_of(measured.plain_us(), bytes));
+    row.emplace_back("direct_gb_per_s", rate_of(measured.ours_us(), bytes));
     rows.emplace_back(std::move(row));
+    if (!good) break;
   }
   return rows;
 }
@@ -130,9 +120,11 @@ core::Json measure_pair(const CudaDriver& driver, system::Host& host, system::Nv
   measure_staging(pair, ours, table, source, target, row);
   if (can != 1) return row;
   const Result<system::Cuda*> api = host.cuda();
-  const OnQuickestCpu here;
-  row.emplace_back("quickest_cpu", here.json());
-  if (api.ok()) row.emplace_back("driver_calls", peer_calls(driver, **api, pair));
+  if (api.ok()) {
+    const OnQuickestCpu here;
+    row.emplace_back("quickest_cpu", here.json());
+    row.emplace_back("driver_calls", peer_calls(driver, **api, pair));
+  }
   pair.enable(true);
   row.emplace_back("sizes", sizes_of(pair, ours));
   compare_with_links(ours, table, source, target, row);

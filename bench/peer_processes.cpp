@@ -3,10 +3,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "bench/in_turn.hpp"
 #include "bench/measure.hpp"
 #include "bench/peer.hpp"
 #include "bench/peer_session.hpp"
-#include "bench/quickest_cpu.hpp"
 #include "support/temporary_directory.hpp"
 #include "system/cuda.hpp"
 #include "system/live_host.hpp"
@@ -18,18 +18,8 @@ namespace {
 constexpr std::uint64_t bytes = 1u << 30;
 constexpr std::uint64_t sizes[] = {4096, 64u << 20, bytes};
 
-int repeats_for(std::uint64_t length) {
+std::uint64_t repeats_for(std::uint64_t length) {
   return length > (1u << 20) ? 10 : 500;
-}
-
-template <typename Move>
-bool time_into(Samples& samples, int times, Move&& move) {
-  for (int i = 0; i < times; ++i) {
-    const double begin = seconds_now();
-    if (!move()) return false;
-    samples.add((seconds_now() - begin) * 1e6);
-  }
-  return true;
 }
 
 /// What the driver says of reaching imported memory, with access between the GPUs and without,
@@ -116,29 +106,17 @@ int peer_import(const std::vector<std::string>& words) {
   std::string failure;
   {
     SessionPair ours(*host, DevicePointer{pair.memory[0]}, target, bytes);
-    const OnQuickestCpu here;  // the session's threads go where they like
-    told.emplace_back("quickest_cpu", here.json());
     failure = ours.failure;
     for (const std::uint64_t length : sizes) {
       if (!failure.empty()) break;
-      Samples plain;
-      Samples direct;
-      const int times = repeats_for(length);
-      for (int round = 0; round < 4 && failure.empty(); ++round) {
-        Samples warm;
-        const bool good =
-            time_into(round == 0 ? warm : plain, times, [&] { return pair.copy(length); }) &&
-            time_into(round == 0 ? warm : direct, times,
-                      [&] { return ours.move(length, Policy::direct_required); });
-        if (!good) failure = ours.failure.empty() ? "the plain copy failed" : ours.failure;
+      InTurn measured;
+      if (!measured.run(
+              repeats_for(length), [&] { return pair.copy(length); },
+              [&] { return ours.move(length, Policy::direct_required); })) {
+        failure = ours.failure.empty() ? "the plain copy failed" : ours.failure;
       }
-      core::JsonObject row;
-      row.emplace_back("bytes", length);
-      row.emplace_back("plain_us", plain.json());
-      row.emplace_back("direct_us", direct.json());
-      row.emplace_back("added_us", direct.median() - plain.median());
-      row.emplace_back("direct_of_plain",
-                       direct.median() > 0 ? plain.median() / direct.median() : 0);
+      core::JsonObject row = in_turn_json(measured);
+      row.insert(row.begin(), {"bytes", length});
       rows.emplace_back(std::move(row));
     }
   }

@@ -1,4 +1,6 @@
 // The soft CUDA driver: memory of all kinds, and what it answers about pointers.
+#include <cstring>
+
 #include "fabric/soft_cuda_driver.hpp"
 #include "fabric/soft_process_pages.hpp"
 
@@ -9,6 +11,28 @@ namespace cuda = system::cuda;
 namespace {
 
 constexpr unsigned host_register_io_memory = 4;
+
+/// Of an attribute's answer, in bytes; 0: no such attribute.
+std::size_t width_of(int attribute) {
+  switch (attribute) {
+    case cuda::pointer_context:
+    case cuda::pointer_device_pointer:
+    case cuda::pointer_host_pointer:
+    case cuda::pointer_buffer_id:
+    case cuda::pointer_range_start:
+    case cuda::pointer_range_size:
+    case cuda::pointer_mempool_handle:
+      return sizeof(std::uint64_t);
+    case cuda::pointer_memory_type:
+    case cuda::pointer_is_managed:
+    case cuda::pointer_device_ordinal:
+      return sizeof(unsigned);
+    case cuda::pointer_is_legacy_cuda_ipc_capable:
+      return sizeof(bool);
+    default:
+      return 0;
+  }
+}
 
 template <typename Value>
 CUresult give(void* data, Value value) {
@@ -189,6 +213,20 @@ CUresult SoftCuda::pointer_get_attribute(void* data, int attribute, CUdeviceptr 
   const auto host = allocations_.find_host(reinterpret_cast<const void*>(pointer));
   if (!host) return cuda::error_invalid_value;
   return host_pointer_attribute(data, attribute, *host, pointer);
+}
+
+CUresult SoftCuda::pointer_get_attributes(unsigned count, int* attributes, void** data,
+                                          CUdeviceptr pointer) {
+  if (!initialized_) return cuda::error_not_initialized;
+  if (count == 0 || attributes == nullptr || data == nullptr) return cuda::error_invalid_value;
+  for (unsigned i = 0; i < count; ++i) {
+    // Where there is no answer the call succeeds and gives zero.
+    if (pointer_get_attribute(data[i], attributes[i], pointer) == cuda::success) continue;
+    const std::size_t width = width_of(attributes[i]);
+    if (width == 0 || data[i] == nullptr) return cuda::error_invalid_value;
+    std::memset(data[i], 0, width);
+  }
+  return cuda::success;
 }
 
 bool SoftCuda::reached_here(const GpuAllocation& allocation) {

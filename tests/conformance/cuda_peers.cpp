@@ -193,6 +193,14 @@ void reach(Run& run) {
       const auto code =
           run.cuda().pointer_get_attribute(&pointer, cuda::pointer_device_pointer, memory);
       if (code == cuda::success) run.yes("the same address", pointer == memory);
+      // One question for both: it succeeds, and gives no pointer where there is none.
+      unsigned long long number = 0;
+      int which[] = {cuda::pointer_buffer_id, cuda::pointer_device_pointer};
+      void* answers[] = {&number, &pointer};
+      pointer = 1;
+      (void)run.cuda().pointer_get_attributes(2, which, answers, memory);
+      run.yes("a number", number != 0);
+      run.number("its distance from the address", pointer == 0 ? 1 : pointer - memory);
     }
   };
   ask("nobody may reach the other");

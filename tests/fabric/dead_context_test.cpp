@@ -31,6 +31,11 @@ class DyingCuda : public support::AroundCuda {
     if (dead) return cuda::error_invalid_value;
     return AroundCuda::pointer_get_attribute(data, attribute, pointer);
   }
+  CUresult pointer_get_attributes(unsigned count, int* attributes, void** data,
+                                  CUdeviceptr pointer) override {
+    if (dead) return cuda::error_invalid_value;
+    return AroundCuda::pointer_get_attributes(count, attributes, data, pointer);
+  }
   CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) override {
     if (dead) return cuda::error_context_is_destroyed;
     return AroundCuda::ctx_enable_peer_access(peer, flags);

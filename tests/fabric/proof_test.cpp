@@ -309,6 +309,16 @@ class LyingCuda final : public SilentlyStagingCuda {
     }
     return SilentlyStagingCuda::pointer_get_attribute(answer, attribute, pointer);
   }
+  system::cuda::CUresult pointer_get_attributes(unsigned count, int* attributes, void** answers,
+                                                system::cuda::CUdeviceptr pointer) override {
+    const auto code =
+        SilentlyStagingCuda::pointer_get_attributes(count, attributes, answers, pointer);
+    for (unsigned i = 0; i < count; ++i) {
+      if (attributes[i] == system::cuda::pointer_device_pointer)
+        std::memcpy(answers[i], &pointer, sizeof pointer);
+    }
+    return code;
+  }
 };
 
 /// Loses the end of every large peer copy. A probe is small.

@@ -41,6 +41,14 @@ class QuickCuda final : public AroundCuda {
     learn(data, attribute, pointer, code);
     return code;
   }
+  CUresult pointer_get_attributes(unsigned count, int* attributes, void** data,
+                                  CUdeviceptr pointer) override {
+    for (unsigned i = 0; i < count; ++i) {
+      if (pointer_get_attribute(data[i], attributes[i], pointer) != system::cuda::success)
+        std::memset(data[i], 0, width_of(attributes[i]));
+    }
+    return system::cuda::success;
+  }
   CUresult memcpy_htod_async(CUdeviceptr target, const void* source, std::size_t bytes,
                              CUstream stream) override {
     return done() ? system::cuda::success

@@ -203,6 +203,7 @@ NOBOUNCE_SAME_CALL(mem_unmap, cuMemUnmap);
 NOBOUNCE_SAME_CALL(device_get_default_mem_pool, cuDeviceGetDefaultMemPool);
 NOBOUNCE_SAME_CALL(mem_alloc_async, cuMemAllocAsync);
 NOBOUNCE_SAME_CALL(mem_alloc_from_pool_async, cuMemAllocFromPoolAsync);
+NOBOUNCE_SAME_CALL(pointer_get_attributes, cuPointerGetAttributes);
 NOBOUNCE_SAME_CALL(pointer_set_attribute, cuPointerSetAttribute);
 NOBOUNCE_SAME_CALL(mem_get_handle_for_address_range, cuMemGetHandleForAddressRange);
 NOBOUNCE_SAME_CALL(flush_gpu_direct_rdma_writes, cuFlushGPUDirectRDMAWrites);

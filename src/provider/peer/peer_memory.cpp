@@ -361,10 +361,29 @@ std::optional<PeerMemory::Kinds> PeerMemory::confirm(const GpuMemory& source,
     from = *first;
     to = *second;
   }
-  if (!still_is(from, source, target.gpu) || !still_is(to, target, source.gpu)) {
-    return std::nullopt;
+  Kinds kinds{from.kind, to.kind};
+  if (!still_is(from, source, target.gpu)) return std::nullopt;
+  const bool same = to.kind == AllocationKind::device
+                        ? still_is_plain(to, target, kinds.target_reached_here)
+                        : still_is(to, target, source.gpu);
+  if (!same) return std::nullopt;
+  return kinds;
+}
+
+bool PeerMemory::still_is_plain(const Noted& noted, const GpuMemory& memory,
+                                bool& reached_here) const {
+  unsigned long long buffer_id = 0;
+  CUdeviceptr pointer = 0;
+  // Both at once cost as much as one of them (measured with driver 580).
+  int which[] = {system::cuda::pointer_buffer_id, system::cuda::pointer_device_pointer};
+  void* answers[] = {&buffer_id, &pointer};
+  if (contexts_.table().pointer_get_attributes(2, which, answers, memory.address.value) !=
+          success ||
+      buffer_id != noted.buffer_id) {
+    return false;
   }
-  return Kinds{from.kind, to.kind};
+  reached_here = pointer == memory.address.value;
+  return true;
 }
 
 bool PeerMemory::reached_here(const GpuMemory& memory) const {

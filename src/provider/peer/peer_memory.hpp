@@ -43,6 +43,8 @@ class PeerMemory {
   struct Kinds {
     AllocationKind source = AllocationKind::unknown;
     AllocationKind target = AllocationKind::unknown;
+    /// Of a plain target: as reached_here. It comes with the same answer of the driver.
+    bool target_reached_here = false;
   };
   /// The kinds of memory that was noted, where the driver says that each still is the same
   /// allocation and within the other GPU's reach; in any current context. Allocates nothing.
@@ -76,6 +78,9 @@ class PeerMemory {
   /// What was noted of all of the memory, or null. Under the lock.
   [[nodiscard]] const Noted* noted_for(const GpuMemory& memory, std::uint32_t gpu) const;
   [[nodiscard]] bool still_is(const Noted& noted, const GpuMemory& memory, std::uint32_t gpu) const;
+  /// The same of plain memory, and whether it is reached here.
+  [[nodiscard]] bool still_is_plain(const Noted& noted, const GpuMemory& memory,
+                                    bool& reached_here) const;
   void learn_refusal(const GpuMemory& memory, std::uint32_t gpu, std::optional<Error> refusal);
   /// What it was attached as, unless the driver says that another process's memory lies there now.
   [[nodiscard]] AllocationKind attached_kind(const GpuMemory& memory) const;

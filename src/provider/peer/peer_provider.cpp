@@ -166,13 +166,13 @@ std::optional<core::Confirmed> CopyingPeerProvider::confirm(const Segment& segme
     // for the bytes to go directly (measured, and what the software machine does). Where it does
     // not, whoever plans anew gets access back or says why not.
     if (both == both_plain) {
-      if (!memory_.reached_here(target)) return std::nullopt;
+      if (!kinds->target_reached_here) return std::nullopt;
       return core::Confirmed{.facts = both, .context = contexts->source};
     }
     // So it is from an import that this context has (measured): another one's is not seen from
     // here.
     if (both == import_to_plain && memory_.reached_here(source)) {
-      if (!memory_.reached_here(target)) return std::nullopt;
+      if (!kinds->target_reached_here) return std::nullopt;
       return core::Confirmed{.facts = both, .context = contexts->source};
     }
     if (!access_.enable_again(contexts->target)) return std::nullopt;
