@@ -61,7 +61,30 @@ bool CopyList::advance(std::uint64_t now_ns) {
   return !completions_.empty();
 }
 
+void CopyList::look_at_strays() {
+  std::erase_if(strays_, [this](Stray& stray) {
+    std::optional<Error> error;
+    if (streams_.look(stray.copy, error) == Landing::flying) return false;
+    stray.landed->store(true, std::memory_order_release);
+    return true;
+  });
+}
+
+void CopyList::give_up_on(Job& job) {
+  job.copy.on->broken = true;
+  const Segment& segment = job.operation.segment;
+  strays_.push_back({job.copy, streams_.strays().add({segment.source}, {segment.target})});
+  new_strays_ = true;
+  stop(job, Cause::session_deadline_passed, "the copy hangs; it may still reach its target later");
+}
+
+bool CopyList::has_strays() const {
+  const std::lock_guard lock(mutex_);
+  return !strays_.empty();
+}
+
 void CopyList::advance_all(std::uint64_t now_ns) {
+  look_at_strays();
   for (std::size_t i = 0; i < jobs_.size();) {
     if (!advance(jobs_[i], now_ns)) {
       ++i;
@@ -81,9 +104,7 @@ bool CopyList::advance(Job& job, std::uint64_t now_ns) {
     const Landing landing = streams_.look(job.copy, error);
     if (landing == Landing::flying) {
       if (!late || now_ns < std::max(deadline_ns, job.started_ns) + landing_grace_ns) return false;
-      job.copy.on->broken = true;
-      stop(job, Cause::session_deadline_passed,
-           "the copy hangs; it may still reach its target later");
+      give_up_on(job);
       return true;
     }
     if (landing == Landing::landed) job.arrived_bytes += job.piece_bytes;

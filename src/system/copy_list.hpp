@@ -1,7 +1,9 @@
 // Copies by the GPUs' copy engines: each operation piece by piece, so that a deadline or a cancel
-// can stop it between.
+// can stop it between. A copy that hangs past its deadline is given up on, and looked at until it
+// lands.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -11,6 +13,7 @@
 
 #include "core/provider.hpp"
 #include "system/copy_streams.hpp"
+#include "system/stray_copies.hpp"
 
 namespace nobounce::system {
 
@@ -42,6 +45,12 @@ class CopyList {
   void cancel(core::OperationId id);
   void cancel_all();
   [[nodiscard]] bool idle() const;
+  /// Copies that outlived their operations and have not landed.
+  [[nodiscard]] bool has_strays() const;
+  /// Whether there are new ones since it was last asked.
+  [[nodiscard]] bool new_strays() {
+    return new_strays_.load(std::memory_order_relaxed) && new_strays_.exchange(false);
+  }
   bool release();
 
  private:
@@ -57,7 +66,14 @@ class CopyList {
     std::optional<Error> error;
   };
 
+  struct Stray {
+    CopyInFlight copy;
+    StrayCopies::Landed landed;
+  };
+
   void advance_all(std::uint64_t now_ns);
+  void look_at_strays();
+  void give_up_on(Job& job);
   [[nodiscard]] bool advance(Job& job, std::uint64_t now_ns);  ///< true: it has ended
   /// `current` as in CopyEnds.
   void launch(Job& job, std::uint64_t now_ns, cuda::CUcontext current);
@@ -67,6 +83,8 @@ class CopyList {
   mutable std::mutex mutex_;
   CopyStreams streams_;
   std::vector<Job> jobs_;
+  std::vector<Stray> strays_;
+  std::atomic<bool> new_strays_{false};
   std::vector<core::Completion> completions_;
 };
 
