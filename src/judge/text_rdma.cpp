@@ -1,7 +1,10 @@
 // Text about GPUs and network adapters.
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "core/completion_status.hpp"
 #include "judge/nccl_level.hpp"
 #include "judge/text_case.hpp"
 
@@ -99,56 +102,21 @@ TextRow& net_row(TextCase& text, const CaptureSign& sign, Verdict verdict, std::
   return row;
 }
 
-/// Completions by number, as enum ibv_wc_status has them (rdma-core, libibverbs/verbs.h).
-constexpr std::array<const char*, 24> completion_names = {
-    "success",
-    "local length error",
-    "local queue pair operation error",
-    "local EE context operation error",
-    "local protection error",
-    "flushed",
-    "memory window bind error",
-    "bad response",
-    "local access error",
-    "remote invalid request",
-    "remote access error",
-    "remote operation error",
-    "transport retries exceeded",
-    "receiver-not-ready retries exceeded",
-    "local RDD violation",
-    "remote invalid read request",
-    "remote abort",
-    "invalid EE context number",
-    "invalid EE context state",
-    "fatal error",
-    "response timeout",
-    "general error",
-    "tag matching error",
-    "tag matching rendezvous incomplete",
-};
-
 /// `status 4, local protection error; vendor error 81`.
 std::string completion_text(const CaptureSign& error) {
-  const auto status = static_cast<std::size_t>(error.value);
+  const auto status = static_cast<std::uint64_t>(error.value);
   std::string said = "status " + std::to_string(status);
-  if (status < completion_names.size()) said += std::string(", ") + completion_names.at(status);
+  const std::string_view name = core::completion_status_name(status);
+  if (!name.empty()) said += ", " + std::string(name);
   if (error.second > 0)
     said += "; vendor error " + std::to_string(static_cast<std::uint64_t>(error.second));
   return said;
 }
 
 Cause cause_of_completion(const CaptureSign& error) {
-  switch (static_cast<int>(error.value)) {
-    case 4:
-    case 8:
-    case 10:
-      return Cause::rdma_remote_access_error;
-    case 12:
-    case 13:
-      return Cause::rdma_retry_exceeded;
-    default:
-      return error.second == 81 ? Cause::rdma_remote_access_error : Cause::rdma_completion_error;
-  }
+  return core::cause_of_completion_status(
+      static_cast<std::uint64_t>(error.value),
+      error.second > 0 ? static_cast<std::uint64_t>(error.second) : 0);
 }
 
 /// Whether the transfer that failed is one of this row's: of its process, its way round and its
