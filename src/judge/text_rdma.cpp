@@ -555,6 +555,13 @@ void judge_modules(TextCase& text) {
     blame_registration(text, row, "");
   }
   for (const CaptureSign* sign : text.all(SignKind::port_down)) {
+    if (sign->word == "none") {
+      TextRow& row = text.add(Member::rdma, Verdict::impossible, "NIC", "both",
+                              "no RDMA device is seen where this was asked");
+      blame(row, Cause::rdma_no_rdma_device);
+      cite(row, *sign);
+      continue;
+    }
     TextRow& row = text.add(
         Member::rdma, Verdict::impossible, text.name_of_adapter(sign->source), "both",
         sign->word == "waits" ? "the port of this adapter has a link and is not active: no "

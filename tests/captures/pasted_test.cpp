@@ -159,6 +159,11 @@ RuntimeError: CUDA error: system not yet initialized
 )",
      Member::p2p, Verdict::impossible, Cause::machine_fabric_manager_absent, "nvidia-fabricmanager",
      "", Cause::machine_cross_socket},
+    {"a container without adapters",
+     "# ibv_devinfo\nNo IB devices found\n# ls /dev/infiniband\nls: cannot access "
+     "'/dev/infiniband': No such file or directory\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_no_rdma_device, "/dev/infiniband", "",
+     Cause::rdma_port_down},
     {"a port that no subnet manager has set up",
      "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Initializing\n\t\tPhysical state: "
      "LinkUp\n\t\tSM lid: 0\n\t\tLink layer: InfiniBand\n",
