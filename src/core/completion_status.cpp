@@ -8,7 +8,7 @@ namespace nobounce::core {
 namespace {
 
 /// By number, as enum ibv_wc_status has them (rdma-core, libibverbs/verbs.h).
-constexpr std::array<const char*, 24> names = {
+constexpr std::array<const char*, 24> status_names = {
     "success",
     "local length error",
     "local queue pair operation error",
@@ -41,7 +41,7 @@ constexpr std::uint64_t syndrome_of_gpu_memory = 0x51;
 }  // namespace
 
 std::string_view completion_status_name(std::uint64_t status) {
-  return status < names.size() ? names.at(status) : std::string_view{};
+  return status < status_names.size() ? status_names.at(status) : std::string_view{};
 }
 
 Cause cause_of_completion_status(std::uint64_t status, std::uint64_t vendor_code) {
