@@ -34,6 +34,9 @@ class GivenUp {
   [[nodiscard]] bool uses(const Place& place) const;
   /// The same, as far as bytes may still arrive there.
   [[nodiscard]] bool writes(const Place& place) const;
+  /// Whether a copy that was given up on still flies: the driver frees nothing before it has
+  /// landed.
+  [[nodiscard]] bool copies_hang() const { return strays_ != nullptr && !strays_->all_landed(); }
   /// False as long as nothing was ever given up. Takes no lock.
   [[nodiscard]] bool any() const {
     return any_.load(std::memory_order_acquire) || (strays_ != nullptr && strays_->any());

@@ -41,11 +41,6 @@ struct HostFreedLater {
   system::HostBuffer buffer;
 };
 
-/// The driver frees nothing before all that it was told to do has ended: with a copy that hangs it
-/// would wait for ever, whosever the copy and the memory are.
-bool freeing_may_hang(const SessionState& state) {
-  return state.given_up.any() && !state.given_up.all_ended();
-}
 }  // namespace
 
 RegionEntry* find_region(SessionState& state, const GpuMemory& memory) {
@@ -112,7 +107,9 @@ Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu, std::uint
 
 void free_gpu(SessionState& state, const GpuMemory& memory) {
   if (state.contexts == nullptr) return;
-  if (freeing_may_hang(state))
+  // The driver frees nothing before all that it was told to do has ended: with a copy that hangs it
+  // would wait for ever, whosever the copy and the memory are.
+  if (state.given_up.copies_hang() || (state.given_up.any() && state.given_up.uses(memory)))
     return state.given_up.keep(std::make_shared<GpuFreedLater>(state, memory));
   Result<system::cuda::CUcontext> context = state.contexts->context(memory.gpu);
   if (!context.ok()) return;
@@ -121,7 +118,7 @@ void free_gpu(SessionState& state, const GpuMemory& memory) {
 }
 
 void free_host(SessionState& state, const system::HostBuffer& buffer) {
-  if (buffer.pinned && freeing_may_hang(state))
+  if (buffer.pinned && state.given_up.copies_hang())
     return state.given_up.keep(std::make_shared<HostFreedLater>(state, buffer));
   state.host.memory().free(buffer);
 }

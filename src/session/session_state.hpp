@@ -146,7 +146,7 @@ void close_session(SessionState& state);
 /// storage.
 [[nodiscard]] Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu,
                                              std::uint64_t length_bytes);
-/// While something that was given up has not ended nothing is freed before the session's end.
+/// While a copy that was given up on still flies nothing is freed before the session's end.
 void free_gpu(SessionState& state, const GpuMemory& memory);
 void free_host(SessionState& state, const system::HostBuffer& buffer);
 

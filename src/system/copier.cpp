@@ -6,17 +6,14 @@
 namespace nobounce::system {
 
 namespace {
-constexpr std::uint64_t look_again_ns = 20'000;
-/// Copies that hang are looked at rarely.
-constexpr std::uint64_t stray_again_ns = 10'000'000;
 constexpr std::uint64_t destructor_patience_ns = 5'000'000'000;
 }  // namespace
 
 Step Copier::Watch::step() {
   const std::uint64_t now_ns = host_.clock().now_ns();
   if (copies_.advance(now_ns)) host_.workers().notify();
-  if (!copies_.idle()) return Step::idle_until(now_ns + look_again_ns);
-  return copies_.has_strays() ? Step::idle_until(now_ns + stray_again_ns) : Step::idle();
+  const std::uint64_t again_ns = copies_.look_again_ns(now_ns);
+  return again_ns == 0 ? Step::idle() : Step::idle_until(again_ns);
 }
 
 Copier::Copier(Host& host, CudaContexts& contexts, std::string name)

@@ -45,9 +45,9 @@ class CopyList {
   void cancel(core::OperationId id);
   void cancel_all();
   [[nodiscard]] bool idle() const;
-  /// Copies that outlived their operations and have not landed.
-  [[nodiscard]] bool has_strays() const;
-  /// Whether there are new ones since it was last asked.
+  /// When to look again where nobody polls; 0: there is nothing to look at.
+  [[nodiscard]] std::uint64_t look_again_ns(std::uint64_t now_ns) const;
+  /// Whether copies have outlived their operations since it was last asked.
   [[nodiscard]] bool new_strays() {
     return new_strays_.load(std::memory_order_relaxed) && new_strays_.exchange(false);
   }
@@ -63,6 +63,8 @@ class CopyList {
     std::uint64_t looked_ns = 0;    ///< when it was last looked at
     CopyInFlight copy;
     bool stopped = false;
+    bool cancelled = false;
+    std::uint64_t give_up_ns = 0;  ///< on the copy of a cancelled one; 0: not known yet
     std::optional<Error> error;
   };
 

@@ -258,14 +258,13 @@ INSTANTIATE_TEST_SUITE_P(Each, GivenUp,
                                            Dropped{"ProbeOfAPair", probe_pair}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-/// What a probe spoiled is the session's own: memory of the transfer is as good as before. But a
-/// driver frees nothing while a copy hangs, and waits for ever.
+/// What a probe spoiled is the session's own: memory of the transfer is as free as before.
 TEST(GivenUpProbe, LeavesTheTransfersMemoryAloneAndItsPairUnbelieved) {
   SilentRig rig;
   probe_storage(rig);
   EXPECT_GE(rig.lines_with("may still arrive"), 1u);
   rig.target.reset();
-  EXPECT_TRUE(rig.still_there()) << "whoever frees it waits for ever";
+  EXPECT_FALSE(rig.still_there());
   rig.silence(false);
   {
     auto other = rig.session->allocate(0, 2 * part);
@@ -274,8 +273,45 @@ TEST(GivenUpProbe, LeavesTheTransfersMemoryAloneAndItsPairUnbelieved) {
   }
   rig.source.reset();
   rig.session.reset();
-  EXPECT_FALSE(rig.still_there());
   EXPECT_EQ(rig.lines_with("until the process ends"), 0u);
+}
+
+/// A driver frees nothing while a copy hangs, and waits for ever.
+TEST(GivenUpCopy, HoldsUpNobodyWhoDropsOtherMemory) {
+  SilentRig rig;
+  auto other = rig.session->allocate(0, part);
+  ASSERT_TRUE(other.ok());
+  pass_deadline_directly(rig);
+  if (HasFatalFailure()) return;
+  const std::uint64_t address = std::get<GpuMemory>(other->place()).address.value;
+  const auto there = [&] {
+    unsigned type = 0;
+    return rig.driver->pointer_get_attribute(&type, cuda::pointer_memory_type, address) ==
+           cuda::success;
+  };
+  { const Region dropped = std::move(*other); }
+  EXPECT_TRUE(there()) << "whoever frees it waits for ever";
+  rig.silence(false);
+  rig.source.reset();
+  rig.target.reset();
+  rig.session.reset();
+  EXPECT_FALSE(there());
+}
+
+/// Nobody said until when it may take, but that it is not wanted any more.
+TEST(GivenUpCopy, EndsWhenItWasCancelledAndHangs) {
+  SilentRig rig;
+  rig.silence_copies();
+  auto transfer = rig.session->start(rig.source->place(), rig.target->place());
+  ASSERT_TRUE(transfer.ok());
+  transfer->cancel();
+  const std::optional<Outcome> outcome = transfer->wait(patience_ns);
+  ASSERT_TRUE(outcome.has_value()) << "a cancel that ends nothing";
+  EXPECT_EQ(outcome->receipt.state, TransferState::cancelled);
+  EXPECT_EQ(outcome->error->cause, Cause::session_cancelled);
+  rig.silence(true);
+  rig.target.reset();
+  EXPECT_TRUE(rig.still_there()) << "freed under a copy";
 }
 
 /// While a copy that was given up on flies, and after it has landed.
