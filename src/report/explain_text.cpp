@@ -182,7 +182,7 @@ std::string explanation_text(const core::Explanation& explanation, Style style) 
                "gds_stats, "
                "/proc/driver/nvidia-fs, lspci -vvv and -tv, lsmod, dmesg, ibv_devinfo, perftest, "
                "p2pBandwidthLatencyTest, simpleP2P, nvbandwidth, peer-memory counters, perf stat, "
-               "rocm-smi.",
+               "rocm-smi, KvikIO, and errors of UCX, NIXL and Mooncake.",
                2, text_width));
   }
   std::string text =
