@@ -405,7 +405,7 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
 void judge_registrations(TextCase& text) {
   std::map<std::string, const CaptureSign*> host_runs;  // by adapter
   for (const CaptureSign* run : text.all(SignKind::host_memory_run)) {
-    if (run->value > 0) host_runs.emplace(run->target, run);
+    if (run->value > 0 && run->word == "host") host_runs.emplace(run->target, run);
   }
   for (const CaptureSign* sign : text.all(SignKind::buffer_registered)) {
     double host = sign->second;
@@ -436,10 +436,17 @@ void judge_registrations(TextCase& text) {
     for (const CaptureSign* sign : text.all(SignKind::host_memory_run)) {
       TextRow& row =
           text.add(Member::rdma, Verdict::unknown, sign->target.empty() ? "NIC" : sign->target,
-                   "both", "the measurement never touched GPU memory");
+                   "both",
+                   sign->word == "host" ? "the measurement never touched GPU memory"
+                   : sign->word == "asked"
+                       ? "the command line asks for GPU memory, and the lines that show its "
+                         "allocation are not in the text"
+                       : "neither the command line is in the text nor what perftest prints of GPU "
+                         "memory before its table: whether any took part is not known");
       row.target = sign->target;
       row.format = "perftest";
-      blame(row, Cause::rdma_host_memory_test);
+      blame(row, sign->word == "host" ? Cause::rdma_host_memory_test
+                                      : Cause::evidence_text_incomplete);
       cite(row, *sign);
     }
   }
