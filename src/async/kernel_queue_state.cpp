@@ -85,7 +85,10 @@ Status KernelQueueState::open(const Place& file, const KernelQueueOptions& chose
     return Error{.origin = ErrorOrigin::policy,
                  .attempted = "open a queue for kernels under direct_required",
                  .cause = Cause::async_cpu_proxy,
-                 .detail = "its proxies read into host memory"};
+                 .detail = "its proxies read into host memory",
+                 .remedy =
+                     "open it under direct_preferred, or a DoorbellQueue on a drive of the "
+                     "session's own, which the GPU asks itself"};
   }
   if (options_.tokens == 0 || options_.tokens >= device::token_limit)
     return input_error("tokens: from 1 to 2^24 - 1");
