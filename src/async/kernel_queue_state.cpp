@@ -10,6 +10,7 @@
 #include "session/file_state.hpp"
 #include "session/links.hpp"
 #include "session/prepare.hpp"
+#include "session/probe_buffer.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce::async {
@@ -84,7 +85,10 @@ Status KernelQueueState::open(const Place& file, const KernelQueueOptions& chose
     return Error{.origin = ErrorOrigin::policy,
                  .attempted = "open a queue for kernels under direct_required",
                  .cause = Cause::async_cpu_proxy,
-                 .detail = "its proxies read into host memory"};
+                 .detail = "its proxies read into host memory",
+                 .remedy =
+                     "open it under direct_preferred, or a DoorbellQueue on a drive of the "
+                     "session's own, which the GPU asks itself"};
   }
   if (options_.tokens == 0 || options_.tokens >= device::token_limit)
     return input_error("tokens: from 1 to 2^24 - 1");
@@ -162,17 +166,18 @@ Status KernelQueueState::allocate() {
 }
 
 Status KernelQueueState::zero_gpu_words() {
-  system::Memory& memory = session_.host.memory();
-  Result<system::HostBuffer> zeros = memory.allocate_plain(gpu_words_->length_bytes, 0);
+  Result<std::shared_ptr<session::OwnBuffer>> zeros =
+      session::OwnBuffer::plain(session_.host, gpu_words_->length_bytes);
   if (!zeros.ok()) return std::move(zeros).error();
   const core::Completion done = session::run_operation(
-      session_, Segment{.offset_bytes = 0,
-                        .length_bytes = gpu_words_->length_bytes,
-                        .source = HostMemory{zeros->address, gpu_words_->length_bytes},
-                        .target = *gpu_words_,
-                        .provider = ProviderKind::staged,
-                        .expected = Carriage::staged});
-  memory.free(*zeros);
+      session_,
+      Segment{.offset_bytes = 0,
+              .length_bytes = gpu_words_->length_bytes,
+              .source = HostMemory{(*zeros)->data(), gpu_words_->length_bytes},
+              .target = *gpu_words_,
+              .provider = ProviderKind::staged,
+              .expected = Carriage::staged},
+      *zeros);
   if (done.error.has_value()) return *done.error;
   return {};
 }
@@ -203,23 +208,24 @@ void KernelQueueState::set_state(device::State state, std::uint16_t code) {
 }
 
 Result<std::vector<std::uint64_t>> KernelQueueState::read_heads() {
-  system::Memory& memory = session_.host.memory();
-  Result<system::HostBuffer> copy = memory.allocate_plain(gpu_words_->length_bytes, 0);
+  Result<std::shared_ptr<session::OwnBuffer>> copy =
+      session::OwnBuffer::plain(session_.host, gpu_words_->length_bytes);
   if (!copy.ok()) return std::move(copy).error();
   const core::Completion done = session::run_operation(
-      session_, Segment{.offset_bytes = 0,
-                        .length_bytes = gpu_words_->length_bytes,
-                        .source = *gpu_words_,
-                        .target = HostMemory{copy->address, gpu_words_->length_bytes},
-                        .provider = ProviderKind::staged,
-                        .expected = Carriage::staged});
+      session_,
+      Segment{.offset_bytes = 0,
+              .length_bytes = gpu_words_->length_bytes,
+              .source = *gpu_words_,
+              .target = HostMemory{(*copy)->data(), gpu_words_->length_bytes},
+              .provider = ProviderKind::staged,
+              .expected = Carriage::staged},
+      *copy);
+  if (done.error.has_value()) return *done.error;
   std::vector<std::uint64_t> heads(local_.queues);
   for (std::uint32_t i = 0; i < local_.queues; ++i) {
-    std::memcpy(&heads[i], copy->address + std::uint64_t{i} * QueueSet::gpu_stride_bytes,
+    std::memcpy(&heads[i], (*copy)->data() + std::uint64_t{i} * QueueSet::gpu_stride_bytes,
                 sizeof heads[i]);
   }
-  memory.free(*copy);
-  if (done.error.has_value()) return *done.error;
   return heads;
 }
 
@@ -276,9 +282,8 @@ bool KernelQueueState::stop_workers(std::uint64_t deadline_ns) {
 }
 
 void KernelQueueState::free_memory() {
-  system::Memory& memory = session_.host.memory();
-  if (words_.address != nullptr) memory.free(words_);
-  if (buffers_.address != nullptr) memory.free(buffers_);
+  if (words_.address != nullptr) session::free_host(session_, words_);
+  if (buffers_.address != nullptr) session::free_host(session_, buffers_);
   if (gpu_words_.has_value()) session::free_gpu(session_, *gpu_words_);
   words_ = {};
   buffers_ = {};

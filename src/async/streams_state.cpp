@@ -7,6 +7,7 @@
 
 #include "session/prepare.hpp"
 #include "session/probe.hpp"
+#include "session/probe_buffer.hpp"
 
 namespace nobounce::async {
 
@@ -190,31 +191,32 @@ Status StreamsState::warm_up(std::uint32_t gpu) {
                                                         warm_bytes_min, warm_bytes_max);
   Result<GpuMemory> scratch = session::allocate_gpu(session_, gpu, bytes);
   if (!scratch.ok()) return std::move(scratch).error();
-  Result<system::HostBuffer> plain = session_.host.memory().allocate_plain(bytes, 0);
-  Result<system::HostBuffer> pinned =
-      session_.host.memory().allocate_pinned(warm_bytes_min, 0, system::MemoryUse::user);
-  const auto run = [&](const Place& from, const Place& to, ProviderKind provider) {
+  using session::OwnBuffer;
+  Result<std::shared_ptr<OwnBuffer>> plain = OwnBuffer::plain(session_.host, bytes);
+  Result<std::shared_ptr<OwnBuffer>> pinned = OwnBuffer::pinned(session_.host, warm_bytes_min);
+  const auto run = [&](const Place& from, const Place& to, ProviderKind provider,
+                       const std::shared_ptr<OwnBuffer>& buffer) {
     const std::uint64_t length = std::min(length_bytes(from), length_bytes(to));
     // Whatever fails here fails again where it is told.
-    (void)session::run_operation(session_, Segment{.offset_bytes = 0,
-                                                   .length_bytes = length,
-                                                   .source = part_of(from, 0, length),
-                                                   .target = part_of(to, 0, length),
-                                                   .provider = provider,
-                                                   .expected = Carriage::staged});
+    (void)session::run_operation(session_,
+                                 Segment{.offset_bytes = 0,
+                                         .length_bytes = length,
+                                         .source = part_of(from, 0, length),
+                                         .target = part_of(to, 0, length),
+                                         .provider = provider,
+                                         .expected = Carriage::staged},
+                                 buffer);
   };
   const Place own = *scratch;
   if (plain.ok()) {
-    const Place host = HostMemory{plain->address, bytes};
-    run(host, own, ProviderKind::staged);
-    run(own, host, ProviderKind::staged);
-    session_.host.memory().free(*plain);
+    const Place host = HostMemory{(*plain)->data(), bytes};
+    run(host, own, ProviderKind::staged, *plain);
+    run(own, host, ProviderKind::staged, *plain);
   }
   if (pinned.ok()) {
-    const Place host = HostMemory{pinned->address, warm_bytes_min};
-    run(host, own, ProviderKind::host);
-    run(own, host, ProviderKind::host);
-    session_.host.memory().free(*pinned);
+    const Place host = HostMemory{(*pinned)->data(), warm_bytes_min};
+    run(host, own, ProviderKind::host, *pinned);
+    run(own, host, ProviderKind::host, *pinned);
   }
   session::free_gpu(session_, *scratch);
   if (!plain.ok()) return std::move(plain).error();

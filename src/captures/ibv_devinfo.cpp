@@ -11,13 +11,20 @@ class IbvDevinfoParser : public Parser {
   using Parser::Parser;
 
   [[nodiscard]] Vocabulary vocabulary() const override {
-    static constexpr std::string_view words[] = {"hca_id:", "Infiniband device '", "CA '",
-                                                 "physical_state"};
+    static constexpr std::string_view words[] = {"hca_id:", "No IB devices found",
+                                                 "Infiniband device '", "CA '", "physical_state"};
     return {words, 30};
   }
 
   bool take(const Line& line) override {
     const std::string_view text = trim(line.text);
+    // ibv_devinfo and perftest where nothing is seen, as in a container without /dev/infiniband.
+    if (starts(text, "No IB devices found")) {
+      ensure(line);
+      set_fact(facts(), "devices_found", false);
+      sign(core::SignKind::port_down, line, "", "", "none");
+      return true;
+    }
     if (take_device(text, line) || take_link(text, line)) return true;
     if (device_.empty() || !near(line, 30)) return false;
     const std::size_t colon = text.find(':');

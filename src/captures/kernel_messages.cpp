@@ -26,6 +26,9 @@ class KernelMessagesParser : public Parser {
                                                  "Host bridge not in P2PDMA whitelist",
                                                  "ACS redirect is set between",
                                                  "NVRM",
+                                                 "system not yet initialized",
+                                                 "SYSTEM_NOT_READY",
+                                                 "match with driver version",
                                                  "available PCIe bandwidth, limited by",
                                                  "Linux version ",
                                                  "Command line:",
@@ -45,8 +48,8 @@ class KernelMessagesParser : public Parser {
   bool take(const Line& line) override {
     const std::string_view text = line.text;
     return take_fault(text, line) || take_refusal(text, line) || take_driver(text, line) ||
-           take_boot(text, line) || take_link(text, line) || take_window(text, line) ||
-           take_storage(text, line);
+           take_fabric(text, line) || take_boot(text, line) || take_link(text, line) ||
+           take_window(text, line) || take_storage(text, line);
   }
 
   void end() override {
@@ -155,6 +158,17 @@ class KernelMessagesParser : public Parser {
       return true;
     }
     return false;
+  }
+
+  /// `CUDA error: system not yet initialized`, `nv-fabricmanager[1821]: fabric manager NVIDIA GPU
+  /// driver interface version 550.54.14 don't match with driver version 550.54.15`.
+  bool take_fabric(std::string_view text, const Line& line) {
+    const bool cuda = has(text, "system not yet initialized") || has(text, "SYSTEM_NOT_READY");
+    const bool manager = has(text, "fabric manager") && has(text, "match with driver version");
+    if (!cuda && !manager) return false;
+    ensure(line);
+    sign(core::SignKind::fabric_down, line, "", "", manager ? "version" : "cuda");
+    return true;
   }
 
   bool take_boot(std::string_view text, const Line& line) {

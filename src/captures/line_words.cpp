@@ -2,6 +2,7 @@
 // finds something.
 #include "captures/line_words.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 
@@ -29,17 +30,14 @@ unsigned rarity(char c) {
   return (c >= 'a' && c <= 'z') || is_digit(c) ? 1 : 2;
 }
 
-std::uint32_t rarest_key(std::string_view word) {
-  std::size_t best = 0;
-  unsigned most = 0;
-  for (std::size_t at = 0; at + key_bytes <= word.size(); ++at) {
-    const unsigned sum = rarity(word[at]) + rarity(word[at + 1]) + rarity(word[at + 2]);
-    if (sum > most) {
-      most = sum;
-      best = at;
-    }
-  }
-  return static_cast<std::uint32_t>(best);
+unsigned rarity_of_key(std::string_view word, std::size_t at) {
+  return rarity(word[at]) + rarity(word[at + 1]) + rarity(word[at + 2]);
+}
+
+std::uint32_t slot_at(std::string_view word, std::size_t at) {
+  std::uint32_t key = 0;
+  for (std::size_t i = 0; i < key_bytes; ++i) key = with_byte(key, word[at + i]);
+  return slot_of_key(key);
 }
 
 }  // namespace
@@ -52,11 +50,23 @@ void LineWords::add(std::string_view word, std::uint32_t marks) {
     return;
   }
   if (slots_.empty()) slots_.assign(std::size_t{1} << slot_bits, 0);
-  const std::uint32_t at = rarest_key(word);
-  std::uint32_t key = 0;
-  for (std::size_t i = 0; i < key_bytes; ++i) key = with_byte(key, word[at + i]);
-  std::uint16_t& slot = slots_[slot_of_key(key)];
-  words_.push_back({word, marks, at, slot});
+  // The rarest three bytes, or nearly so where many words have those: `GPU`.
+  unsigned most = 0;
+  for (std::size_t at = 0; at + key_bytes <= word.size(); ++at)
+    most = std::max(most, rarity_of_key(word, at));
+  std::size_t best = 0;
+  std::size_t fewest = words_.size() + 1;
+  for (std::size_t at = 0; at + key_bytes <= word.size(); ++at) {
+    if (rarity_of_key(word, at) + 1 < most) continue;
+    std::size_t others = 0;
+    for (std::uint32_t slot = slots_[slot_at(word, at)]; slot != 0; slot = words_[slot - 1].next)
+      ++others;
+    if (others >= fewest) continue;
+    fewest = others;
+    best = at;
+  }
+  std::uint16_t& slot = slots_[slot_at(word, best)];
+  words_.push_back({word, marks, static_cast<std::uint32_t>(best), slot});
   slot = static_cast<std::uint16_t>(words_.size());
 }
 

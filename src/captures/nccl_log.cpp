@@ -127,7 +127,8 @@ bool NcclLogParser::first_time(std::string what) {
 }
 
 Vocabulary NcclLogParser::vocabulary() const {
-  static constexpr std::string_view words[] = {"NCCL", " via ", "HIP version", "ROCm version"};
+  static constexpr std::string_view words[] = {"NCCL", " via ", "RCCL version", "HIP version",
+                                               "ROCm version"};
   return {words, 0};
 }
 
@@ -138,6 +139,8 @@ bool NcclLogParser::take(const Line& line) {
   }
   const std::size_t named = line.text.find("NCCL");
   if (named == std::string_view::npos && !nccl_bare_use(line.text)) {
+    // RCCL's own, which stands alone.
+    if (starts(trim(line.text), "RCCL version") && take_version(line)) return true;
     // Versions that RCCL prints between its lines.
     if (is_open() && (starts(line.text, "HIP version") || starts(line.text, "ROCm version"))) {
       reach(line);

@@ -15,6 +15,9 @@ struct PerftestRun {
   std::string product;
   std::string route;
   std::string adapter;
+  bool from_its_start = false;  ///< nothing that was printed before its table is missing
+  bool asks_for_gpu = false;    ///< on the command line
+  bool host_buffer = false;     ///< memory of the host was allocated by CUDA
   bool titled = false;
   bool headed = false;
   std::optional<double> rate;  ///< MB/s
@@ -86,10 +89,25 @@ class PerftestParser : public Parser {
     return false;
   }
 
+  /// A command line as it was typed, and no sentence about it.
+  static bool starts_run(std::string_view text) {
+    const std::size_t at = text.find("ib_");
+    std::string_view rest = text.substr(at);
+    rest.remove_prefix(first_word(rest).size());
+    rest = trim(rest);
+    const std::string_view before = trim(text.substr(0, at));
+    const bool prompt = before.empty() || before.back() == '$' || before.back() == '#' ||
+                        before.back() == '>' || before.back() == '/';
+    return rest.empty() || rest.front() == '-' || (prompt && words_of(rest).size() == 1) ||
+           has(rest, " -");
+  }
+
   bool take_command(std::string_view text, const Line& line) {
     if (!is_command(text)) return false;
     ensure(line);
     finish_run();
+    run_.from_its_start = starts_run(text);
+    run_.asks_for_gpu = has(text, "--use_cuda") || has(text, "--use_rocm");
     if (const auto device = after(text, "-d "); device.has_value())
       run_.adapter = std::string(first_word(*device));
     for (const std::string_view option :
@@ -138,6 +156,7 @@ class PerftestParser : public Parser {
     // Managed and host memory of CUDA is no GPU memory to an adapter.
     if (allocated && has(text, "CUDA_MEM_") && !has(text, "CUDA_MEM_DEVICE")) {
       ensure(line);
+      run_.host_buffer = true;
       return true;
     }
     if (allocated) {
@@ -169,7 +188,10 @@ class PerftestParser : public Parser {
     if (title) {
       ensure(line);
       // Another run: what was allocated before is none of its memory.
-      if (run_.rate.has_value() || run_.titled) finish_run();
+      if (run_.rate.has_value() || run_.titled) {
+        finish_run();
+        run_.from_its_start = true;  // what it printed would stand between
+      }
       run_.titled = true;
       return true;
     }
@@ -285,6 +307,12 @@ class PerftestParser : public Parser {
     runs_.clear();
   }
 
+  /// Known to be so; that lines about GPU memory are missing shows nothing by itself.
+  static bool in_host_memory(const PerftestRun& run) {
+    return !run.buffer.has_value() &&
+           (run.host_buffer || (run.from_its_start && !run.asks_for_gpu && run.gpu.empty()));
+  }
+
   void leave(const PerftestRun& run) {
     core::CaptureSign one;
     one.source = run.gpu.empty() ? "GPU" : run.gpu;
@@ -302,7 +330,7 @@ class PerftestParser : public Parser {
       one.value = run.rate.value_or(0);
       one.lines = {run.result, *run.buffer};
       for (const PerftestRun& other : runs_) {
-        if (other.buffer.has_value() || other.failed.has_value() || other.adapter != run.adapter)
+        if (other.failed.has_value() || other.adapter != run.adapter || !in_host_memory(other))
           continue;
         one.second = other.rate.value_or(0);
         one.lines.push_back(other.result);
@@ -311,6 +339,7 @@ class PerftestParser : public Parser {
       one.kind = core::SignKind::host_memory_run;
       one.value = run.rate.value_or(0);
       one.source.clear();
+      one.word = in_host_memory(run) ? "host" : run.asks_for_gpu ? "asked" : "";
       one.lines.push_back(run.result);
     }
     sign(std::move(one));

@@ -33,29 +33,8 @@ class SmiQueryParser : public Parser {
   using Parser::Parser;
 
   [[nodiscard]] Vocabulary vocabulary() const override {
-    static constexpr std::string_view words[] = {"NVSMI LOG",
-                                                 "GPU 0",
-                                                 "GPU 1",
-                                                 "GPU 2",
-                                                 "GPU 3",
-                                                 "GPU 4",
-                                                 "GPU 5",
-                                                 "GPU 6",
-                                                 "GPU 7",
-                                                 "GPU 8",
-                                                 "GPU 9",
-                                                 "GPU a",
-                                                 "GPU b",
-                                                 "GPU c",
-                                                 "GPU d",
-                                                 "GPU e",
-                                                 "GPU f",
-                                                 "GPU A",
-                                                 "GPU B",
-                                                 "GPU C",
-                                                 "GPU D",
-                                                 "GPU E",
-                                                 "GPU F",
+    static constexpr std::string_view words[] = {"GPU ",
+                                                 "NVSMI LOG",
                                                  "FB Memory Usage",
                                                  "BAR1 Memory Usage",
                                                  "PCIe Generation",
@@ -74,8 +53,9 @@ class SmiQueryParser : public Parser {
       return true;
     }
     if (take_gpu(text, line) || take_heading(text, line)) return true;
-    const std::size_t colon = text.find(" : ");
     const bool own = near(line, 30);
+    if (!own && !starts(text, "Product Name")) return false;
+    const std::size_t colon = text.find(" : ");
     if (colon == std::string_view::npos) return false;
     const std::string_view key = trim(text.substr(0, colon));
     const std::string_view value = trim(text.substr(colon + 3));
@@ -135,8 +115,9 @@ class SmiQueryParser : public Parser {
   }
 
   bool take_heading(std::string_view text, const Line& line) {
+    const std::string_view name = ends(text, ":") ? text.substr(0, text.size() - 1) : text;
     for (const char* block : smi_blocks) {
-      if (text != block && text != std::string(block) + ":") continue;
+      if (name != block) continue;
       ensure(line);
       block_ = block;
       return true;

@@ -154,14 +154,50 @@ Found check_prove(const Given& given, const ProveArguments& prove) {
   return std::nullopt;
 }
 
+const char* words_of(PlaceArgument::Kind kind) {
+  switch (kind) {
+    case PlaceArgument::Kind::file:
+      return "a file";
+    case PlaceArgument::Kind::gpu:
+      return "GPU memory";
+    case PlaceArgument::Kind::host:
+      return "host memory";
+    case PlaceArgument::Kind::remote:
+      return "memory of another process";
+    case PlaceArgument::Kind::drive:
+      return "a raw drive";
+  }
+  return "a place";
+}
+
+/// Nobody moves between these, directly or staged: no policy could help.
+Found check_hop(const PlaceArgument& source, const PlaceArgument& target) {
+  const auto memory = [](const PlaceArgument& place) {
+    return place.kind == PlaceArgument::Kind::gpu || place.kind == PlaceArgument::Kind::host;
+  };
+  const bool remote =
+      source.kind == PlaceArgument::Kind::remote || target.kind == PlaceArgument::Kind::remote;
+  if (!remote || memory(source) || memory(target)) return std::nullopt;
+  return usage_problem(
+      "copy " + source.text + " " + target.text,
+      std::string("not supported: from ") + words_of(source.kind) + " to " + words_of(target.kind) +
+          " without memory of this machine between",
+      "copy " + source.text + " host " + target.text + ", or gpu:0 instead of host");
+}
+
 Found check_copy(const Given& given, const CopyArguments& copy) {
   bool peer = false;
   bool raw = false;
+  std::optional<PlaceArgument> before;
   for (const std::string& text : copy.places) {
     Result<PlaceArgument> place = parse_place(text);
     if (!place.ok()) return Problem{std::move(place).error(), exit_usage};
     peer = peer || place->kind == PlaceArgument::Kind::remote;
     raw = raw || place->kind == PlaceArgument::Kind::drive;
+    if (before.has_value()) {
+      if (auto problem = check_hop(*before, *place)) return problem;
+    }
+    before = std::move(*place);
   }
   const auto written_file = [&copy] {
     return std::any_of(copy.places.begin() + 1, copy.places.end(), [](const std::string& text) {
@@ -188,12 +224,15 @@ Found check_copy(const Given& given, const CopyArguments& copy) {
 
 Found check_serve(const ServeArguments& serve) {
   Result<PlaceArgument> place = parse_place(serve.place);
-  const bool memory = place.ok() && (place->kind == PlaceArgument::Kind::gpu ||
-                                     place->kind == PlaceArgument::Kind::host);
+  if (!place.ok()) return Problem{std::move(place).error(), exit_usage};
+  const bool memory =
+      place->kind == PlaceArgument::Kind::gpu || place->kind == PlaceArgument::Kind::host;
   if (!memory) {
     return usage_problem("--place: read \"" + serve.place + "\"", "only memory can be served",
                          "--place gpu:0 or --place host");
   }
+  if (serve.length_bytes == std::uint64_t{0})
+    return usage_problem("--length", "memory of no bytes is none", "--length 4096");
   return check_address("--listen", serve.listen, true);
 }
 

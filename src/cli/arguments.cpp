@@ -561,7 +561,40 @@ std::string first_word(const std::vector<const char*>& words) {
   return {};
 }
 
+/// How many letters have to be changed, added, taken away or swapped with the next.
+std::size_t letters_between(std::string_view one, std::string_view other) {
+  std::vector<std::vector<std::size_t>> table(one.size() + 1,
+                                              std::vector<std::size_t>(other.size() + 1));
+  for (std::size_t i = 0; i <= one.size(); ++i) {
+    for (std::size_t j = 0; j <= other.size(); ++j) {
+      std::size_t& least = table[i][j];
+      least = std::max(i, j);
+      if (i == 0 || j == 0) continue;
+      const std::size_t same = one[i - 1] == other[j - 1] ? 0 : 1;
+      least = std::min({table[i - 1][j] + 1, table[i][j - 1] + 1, table[i - 1][j - 1] + same});
+      if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1])
+        least = std::min(least, table[i - 2][j - 2] + 1);
+    }
+  }
+  return table[one.size()][other.size()];
+}
+
+/// `did you mean ...? ` of a word that is near enough to be the one that was meant; else nothing.
+std::string meant_word(const std::string& word, const std::vector<std::string>& known,
+                       const std::string& before) {
+  constexpr std::size_t letters_max = 64;
+  if (word.size() > letters_max) return {};
+  const std::string near = core::nearest(word, known);
+  const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  const bool begins = letters >= 3 && near.compare(0, word.size(), word) == 0;
+  if (!begins && 3 * letters_between(word, near) > letters) return {};
+  return "did you mean " + before + near + "? ";
+}
+
 Problem unknown_command(const CLI::App& app, const std::string& word) {
+  if (word == "version")
+    return usage_problem("read the command line", "there is no command \"version\"",
+                         "nobounce --version");
   std::vector<std::string> names;
   std::string list;
   for (const CommandDescription& each : describe(app).commands) {
@@ -569,8 +602,8 @@ Problem unknown_command(const CLI::App& app, const std::string& word) {
     list += (list.empty() ? "" : ", ") + each.name;
   }
   return usage_problem("read the command line", "there is no command \"" + word + "\"",
-                       "did you mean nobounce " + core::nearest(word, names) +
-                           "? The commands are " + list + "; nobounce --help tells more");
+                       meant_word(word, names, "nobounce ") + "The commands are " + list +
+                           "; nobounce --help tells more");
 }
 
 /// Words that nothing takes: an option that was mistyped, a command that does not exist.
@@ -598,9 +631,10 @@ Problem unexpected_words(const CLI::App& app, const std::vector<const char*>& wo
   gather(app);
   if (!chosen.empty()) gather(*chosen.front());
   const std::string given = option->substr(0, option->find('='));
-  return usage_problem(
-      "read the command line", where + " has no option " + given,
-      "did you mean " + core::nearest(given, names) + "? " + help + " lists them all");
+  const std::string meant =
+      given == "-V" || given == "-v" ? "did you mean --version? " : meant_word(given, names, "");
+  return usage_problem("read the command line", where + " has no option " + given,
+                       meant + help + " lists them all");
 }
 
 std::string help_command(const CLI::App& app) {

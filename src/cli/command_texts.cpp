@@ -126,7 +126,11 @@ CommandDescription prove() {
               "level of distance.",
           .positionals = {},
           .options = {},
-          .exits = row_exits(),
+          .exits = {{"0", "every row is direct"},
+                    {"1", "a row is broken or impossible, or an error"},
+                    {"2", "the command line is wrong"},
+                    {"3", "a row is unmet, staged or degraded"},
+                    {"4", "a row is unknown, or one of --against is not there any more"}},
           .examples = {
               {"nobounce prove", "this machine"},
               {"nobounce prove --pair gpu:0,gpu:1 --pair drive:nvme0n1,gpu:0 --path /data",

@@ -22,6 +22,15 @@ bool has_cause(const Receipt& receipt, Cause cause) {
   return std::find(receipt.causes.begin(), end, cause) != end;
 }
 
+/// What became of the file that a hop writes; empty where it writes none.
+std::string left_behind(const std::string& path, bool in_place, const Receipt& receipt) {
+  if (path.empty()) return {};
+  if (!in_place || receipt.state == TransferState::refused) return path + " is as it was";
+  const bool whole = receipt.state == TransferState::done;
+  return path + (whole ? " was written in place, and all bytes are in it"
+                       : " was written in place and may be half written: do not use it as it is");
+}
+
 }  // namespace
 
 CopyRun::CopyRun(CommandContext& context, const CopyArguments& arguments, Session& session)
@@ -31,14 +40,19 @@ std::string CopyRun::label_of(std::size_t index) const {
   return stops_[index].argument.text + " -> " + stops_[index + 1].argument.text;
 }
 
-std::optional<Problem> CopyRun::interrupted() const {
+std::optional<Problem> CopyRun::interrupted(const Hop* hop, const Receipt* receipt) const {
   const int number = interrupts_.signal();
   if (number == 0) return std::nullopt;
+  std::string left;
+  if (hop != nullptr && hop->target_file.has_value()) {
+    left = "; " + left_behind(hop->target_path, hop->target_file->written_in_place(),
+                              receipt == nullptr ? Receipt{} : *receipt);
+  }
   return Problem{Error{.origin = ErrorOrigin::session,
                        .attempted = "copy",
                        .cause = Cause::session_cancelled,
                        .detail = "interrupted by signal " + std::to_string(number),
-                       .remedy = "run it again; a file that was to be replaced is as it was"},
+                       .remedy = "run it again" + left},
                  exit_signal_base + number};
 }
 
@@ -111,6 +125,7 @@ std::optional<Problem> CopyRun::prepare() {
     if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
     stop.gpu = std::get<std::uint32_t>(gpu);
   }
+  if (auto problem = unknown_adapter(arguments_.peer, *context_.machine.host)) return problem;
   for (std::size_t index = 0; index < stops_.size(); ++index) {
     if (stops_[index].argument.kind != PlaceArgument::Kind::remote) continue;
     if (auto problem = connect(index)) return problem;
@@ -248,8 +263,8 @@ std::optional<Problem> CopyRun::commit(Hop& hop, report::NamedReceipt& receipt) 
   return std::nullopt;
 }
 
-Problem CopyRun::problem_of(const Outcome& outcome) const {
-  if (auto problem = interrupted()) return *std::move(problem);
+Problem CopyRun::problem_of(const Hop& hop, const Outcome& outcome) const {
+  if (auto problem = interrupted(&hop, &outcome.receipt)) return *std::move(problem);
   // The policy admits staging, only there is no memory to stage through: a limit, not a refusal.
   if (outcome.error->origin == ErrorOrigin::policy &&
       arguments_.policy != Policy::direct_required &&
@@ -261,7 +276,13 @@ Problem CopyRun::problem_of(const Outcome& outcome) const {
                          .remedy = "ulimit -l shows the limit of locked memory; a smaller "
                                    "--slot-bytes needs less"}};
   }
-  return problem_from(*outcome.error);
+  Error error = *outcome.error;
+  if (hop.target_file.has_value() && hop.target_file->written_in_place() &&
+      outcome.receipt.state != TransferState::refused) {
+    error.detail +=
+        (error.detail.empty() ? "" : "; ") + left_behind(hop.target_path, true, outcome.receipt);
+  }
+  return problem_from(std::move(error));
 }
 
 std::optional<Problem> CopyRun::move(std::size_t index) {
@@ -282,9 +303,9 @@ std::optional<Problem> CopyRun::move(std::size_t index) {
                                .machine = context_.machine.label,
                                .verified = std::nullopt};
   std::optional<Problem> problem;
-  if (!outcome.ok()) problem = problem_of(outcome);
+  if (!outcome.ok()) problem = problem_of(hop, outcome);
   if (!problem && arguments_.verify) problem = verify(hop, receipt);
-  if (!problem) problem = interrupted();
+  if (!problem) problem = interrupted(&hop, &outcome.receipt);
   if (!problem) problem = commit(hop, receipt);
   receipts_.push_back(receipt);
   if (account.has_value()) account->arrived = bus->arrived(hop.target, hop.target_path, hop.source);

@@ -63,8 +63,10 @@ class CopyRun {
   [[nodiscard]] std::optional<Problem> verify(const Hop& hop, report::NamedReceipt& receipt);
   [[nodiscard]] std::optional<Problem> commit(Hop& hop, report::NamedReceipt& receipt);
   void print(const report::NamedReceipt& receipt, const std::optional<report::BusAccount>& account);
-  [[nodiscard]] std::optional<Problem> interrupted() const;
-  [[nodiscard]] Problem problem_of(const Outcome& outcome) const;
+  /// `hop`: the one under way, `receipt`: how far it came.
+  [[nodiscard]] std::optional<Problem> interrupted(const Hop* hop = nullptr,
+                                                   const Receipt* receipt = nullptr) const;
+  [[nodiscard]] Problem problem_of(const Hop& hop, const Outcome& outcome) const;
   /// What to say where the ends differ.
   [[nodiscard]] static Error difference(const Hop& hop, const report::NamedReceipt& receipt,
                                         const std::string& source, const std::string& target);

@@ -1,14 +1,17 @@
 // `nobounce diff A B`: what differs between two machines that can matter to a member, worst first.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/diff_fields.hpp"
+#include "cli/record.hpp"
 #include "cli/survey.hpp"
 #include "core/machine_json.hpp"
+#include "recording/recorded_host.hpp"
 #include "report/diff_report.hpp"
 
 namespace nobounce::cli {
@@ -104,15 +107,36 @@ bool goes_first(const DiffLine& a, const DiffLine& b) {
   return a.weight != b.weight ? a.weight < b.weight : !lacks(a) && lacks(b);
 }
 
-Attempt<Side> open_side(const std::string& text, system::Host& live) {
-  MachineSelection selection;
-  // A file is a recording; all else is as of --machine.
+/// A file is a recording; all else is as of --machine.
+std::string machine_of(const std::string& text) {
   const bool word =
       text == "live" || text.compare(0, 5, "soft:") == 0 || text.compare(0, 9, "recorded:") == 0;
-  selection.machine = word ? text : "recorded:" + text;
+  return word ? text : "recorded:" + text;
+}
+
+bool is_recorded(const std::string& text) {
+  return machine_of(text).compare(0, 9, "recorded:") == 0;
+}
+
+/// As it would stand in a recording: names that one side has no longer are no difference.
+std::optional<Problem> as_recorded(OpenMachine& opened, system::Host& live) {
+  Result<recording::Recording> recording = record_machine(*opened.host, "");
+  if (!recording.ok()) return Problem{std::move(recording).error()};
+  opened.host = HostPointer(recording::make_recorded_host(*std::move(recording), live).release());
+  opened.soft = nullptr;
+  return std::nullopt;
+}
+
+/// `beside`: what it is compared with.
+Attempt<Side> open_side(const std::string& text, const std::string& beside, system::Host& live) {
+  MachineSelection selection;
+  selection.machine = machine_of(text);
   Attempt<OpenMachine> opened = open_machine(selection, live);
   if (auto* problem = std::get_if<Problem>(&opened)) return std::move(*problem);
   Side side{std::get<OpenMachine>(std::move(opened)), {}, {}};
+  if (is_recorded(beside) && !is_recorded(text)) {
+    if (auto problem = as_recorded(side.opened, live)) return std::move(*problem);
+  }
   Result<Survey> surveyed = survey(*side.opened.host);
   if (!surveyed.ok()) return Problem{std::move(surveyed).error()};
   side.surveyed = *std::move(surveyed);
@@ -128,9 +152,9 @@ Attempt<Side> open_side(const std::string& text, system::Host& live) {
 }  // namespace
 
 int run_diff(Console& console, const DiffArguments& arguments, system::Host& live) {
-  Attempt<Side> before = open_side(arguments.before, live);
+  Attempt<Side> before = open_side(arguments.before, arguments.after, live);
   if (const auto* problem = std::get_if<Problem>(&before)) return console.problem(*problem);
-  Attempt<Side> after = open_side(arguments.after, live);
+  Attempt<Side> after = open_side(arguments.after, arguments.before, live);
   if (const auto* problem = std::get_if<Problem>(&after)) return console.problem(*problem);
   const Side& one = std::get<Side>(before);
   const Side& other = std::get<Side>(after);

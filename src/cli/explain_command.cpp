@@ -71,7 +71,14 @@ int run_explain(Console& console, system::Host& live, const ExplainArguments& ar
   for (const std::string& input : arguments.inputs) {
     if (const auto problem = texts.read(input, reader)) return console.problem(*problem);
   }
-  const core::Explanation explanation = judge::explain(reader.finish());
+  core::Explanation explanation = judge::explain(reader.finish());
+  for (const std::string& input : arguments.inputs) {
+    const auto named = [&input](const auto& piece) { return piece.file == input; };
+    const bool known = std::any_of(explanation.pieces.begin(), explanation.pieces.end(), named);
+    const auto& told = explanation.unrecognised;
+    if (!known && std::find(told.begin(), told.end(), input) == told.end())
+      explanation.unrecognised.push_back(input);
+  }
   if (console.json()) {
     console.document(report::explanation_json(explanation));
   } else {

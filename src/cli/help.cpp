@@ -102,9 +102,25 @@ std::string help_text(const CommandLine& line, const CommandDescription& command
     out += "\nOptions:\n";
     for (const OptionDescription& option : command.options) append_help_option(out, option);
   }
-  out += "\nOptions of every command:\n";
-  for (const OptionDescription& option : common_options(line, command))
-    append_help_option(out, option);
+  const auto append_options = [&](const char* heading, auto&& wanted) {
+    std::string rows;
+    for (const OptionDescription& option : common_options(line, command)) {
+      if (wanted(option)) append_help_option(rows, option);
+    }
+    if (!rows.empty()) out += std::string("\n") + heading + ":\n" + rows;
+  };
+  if (command.name.empty()) {
+    const auto everywhere = [&line](const OptionDescription& option) {
+      return std::all_of(line.commands.begin(), line.commands.end(), [&](const auto& each) {
+        return takes_common_option(each.name, option.name);
+      });
+    };
+    append_options("Options of every command", everywhere);
+    append_options("Options of commands that work on a machine (not of diff, explain and stat)",
+                   [&](const OptionDescription& option) { return !everywhere(option); });
+  } else {
+    append_options("Options of every command", [](const OptionDescription&) { return true; });
+  }
   out += "\nExamples:\n";
   for (const ExampleDescription& example : command.examples) {
     out += "  " + example.command + "\n      ";

@@ -23,6 +23,10 @@ constexpr const char* machine_remedy =
     "--machine live, --machine recorded:PATH, --machine soft:NAME or --machine soft:PATH (a path "
     "holds a / or ends in .json)";
 
+constexpr const char* description_remedy =
+    "correct that field; nobounce topo --json --machine soft:workstation prints a description that "
+    "is right";
+
 bool begins_with(std::string_view text, std::string_view head) {
   return text.substr(0, head.size()) == head;
 }
@@ -103,7 +107,14 @@ Attempt<Machine> machine_from_file(const std::string& path, system::Host& live) 
   const core::Json& json = std::get<core::Json>(document);
   if (recording::is_recording(json)) return twin_of(json, path, live);
   Result<Machine> machine = core::machine_from_json(json, path);
-  if (!machine.ok()) return Problem{std::move(machine).error()};
+  if (!machine.ok()) {
+    if (machine.error().remedy.empty()) {
+      Error error = std::move(machine).error();
+      error.remedy = description_remedy;
+      return Problem{std::move(error)};
+    }
+    return Problem{std::move(machine).error()};
+  }
   return std::move(machine).value();
 }
 
@@ -142,6 +153,14 @@ Attempt<Machine> described_machine(const std::string& name, system::Host& live) 
   return std::move(machine).value();
 }
 
+Problem wrong_setting(Error error, const std::string& machine) {
+  if (error.remedy.empty()) {
+    error.remedy = "nobounce topo --json --machine " + machine +
+                   " shows the fields and what they hold: --set /FIELD/FIELD=VALUE";
+  }
+  return Problem{std::move(error), exit_usage};
+}
+
 /// A software GPU that a setting left without memory would get a default size, which nobody asked
 /// for. A description that says "not known" is another matter.
 std::optional<Problem> find_gpu_without_memory(const Machine& before, const Machine& after) {
@@ -161,11 +180,11 @@ Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, sy
   std::vector<core::MachineSetting> settings;
   for (const std::string& text : selection.settings) {
     Result<core::MachineSetting> setting = core::parse_setting(text);
-    if (!setting.ok()) return Problem{std::move(setting).error(), exit_usage};
+    if (!setting.ok()) return wrong_setting(std::move(setting).error(), selection.machine);
     settings.push_back(std::move(setting).value());
   }
   Result<Machine> machine = core::apply_settings(std::get<Machine>(described), settings);
-  if (!machine.ok()) return Problem{std::move(machine).error(), exit_usage};
+  if (!machine.ok()) return wrong_setting(std::move(machine).error(), selection.machine);
   if (auto problem = find_gpu_without_memory(std::get<Machine>(described), *machine))
     return std::move(*problem);
   fabric::SoftOptions options;

@@ -1,6 +1,8 @@
 // Reads places and resolves GPUs.
 #include "cli/place_argument.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "system/network.hpp"
@@ -25,6 +27,34 @@ bool may_name_gpu(std::string_view name) {
     if (starts_with(name, head)) return true;
   }
   return name.find(':') != std::string_view::npos && holds_only(name, "0123456789abcdefABCDEF:.");
+}
+
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return small;
+}
+
+/// The place that is meant by what is written as none, where that is plain: `GPU:0`, `cuda:0`,
+/// `gpu0`, `Host`. Empty otherwise: then it is a file.
+std::string meant_place(std::string_view text) {
+  const std::string small = in_small_letters(text);
+  const std::string_view view(small);
+  if (view == "host") return "host";
+  for (const std::string_view kind : {"gpu", "cuda"}) {
+    if (!starts_with(view, kind)) continue;
+    const std::string_view rest = view.substr(kind.size());
+    if (holds_only(rest, "0123456789")) return "gpu:" + std::string(rest);
+    if (rest.size() > 1 && rest.front() == ':')
+      return "gpu:" + std::string(text.substr(kind.size() + 1));
+  }
+  if (starts_with(view, "cpu:")) return "host";
+  for (const std::string_view kind : {"nvme:", "rdma:", "file:", "nic:", "drive:"}) {
+    if (starts_with(view, kind)) return std::string(kind) + std::string(text.substr(kind.size()));
+  }
+  return {};
 }
 
 }  // namespace
@@ -77,6 +107,10 @@ Result<PlaceArgument> parse_place(std::string_view text) {
     return wrong("places of this kind are not supported yet",
                  "a file, gpu:N, host or rdma://HOST:PORT/NAME; a file of that name is ./" +
                      std::string(text));
+  }
+  if (const std::string meant = meant_place(text); !meant.empty()) {
+    return wrong("no place is written so, and it is an odd name of a file",
+                 "did you mean " + meant + "? A file of that name is ./" + std::string(text));
   }
   return PlaceArgument{PlaceArgument::Kind::file, std::string(text), "", ""};
 }

@@ -6,6 +6,7 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
+#include "cli/exit_code.hpp"
 #include "cli/machine_argument.hpp"
 #include "system/terminal.hpp"
 
@@ -79,7 +80,8 @@ int run_program(int count, const char* const* values) {
   } else {
     exit_code = run_command(*arguments, console, *live);
   }
-  if (!console.finish() && exit_code == exit_done) exit_code = exit_error;
+  // A verdict that nobody could read is none.
+  if (!console.finish() && exit_code < exit_signal_base) exit_code = exit_error;
   return exit_code;
 }
 

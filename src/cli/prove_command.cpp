@@ -117,6 +117,10 @@ std::optional<Problem> add_raw_drive(Session& session, const ProveArguments& arg
   proof::Subject subject;
   subject.target_gpu = std::get<std::uint32_t>(gpu);
   subject.medium = "nvme:" + (*drive)->bdf();
+  const auto again = [&subject](const proof::Subject& other) {
+    return other.medium == subject.medium && other.target_gpu == subject.target_gpu;
+  };
+  if (std::any_of(rows.subjects.begin(), rows.subjects.end(), again)) return std::nullopt;
   subject.drive = drive->get();
   rows.subjects.push_back(std::move(subject));
   return std::nullopt;
@@ -132,10 +136,16 @@ Attempt<std::vector<proof::Subject>> chosen_subjects(CommandContext& context, Se
   std::vector<proof::Subject> subjects = proof::choose_subjects(session, host, directory, all);
   if (arguments.pairs.empty()) return subjects;
   std::vector<proof::Subject> chosen;
+  std::vector<PairArgument> seen;
   for (const std::string& text : arguments.pairs) {
     Attempt<PairArgument> parsed = parse_pair(session.machine(), text);
     if (auto* problem = std::get_if<Problem>(&parsed)) return std::move(*problem);
     const PairArgument& pair = std::get<PairArgument>(parsed);
+    const auto same = [&pair](const PairArgument& other) {
+      return other.source == pair.source && other.target == pair.target;
+    };
+    if (std::any_of(seen.begin(), seen.end(), same)) continue;
+    seen.push_back(pair);
     if (pair.with_adapter()) {
       chosen.push_back(proof::adapter_subject(session.machine(), pair.beside_adapter().index,
                                               pair.adapter().index,
@@ -177,6 +187,8 @@ Attempt<Rows> chosen_rows(CommandContext& context, Session& session,
       rows.subjects.push_back(std::move(subject));
     return rows;
   }
+  if (auto problem = unknown_adapter(arguments.peer, *context.machine.host))
+    return std::move(*problem);
   Attempt<std::string> token = token_of(arguments.peer, context.live);
   if (auto* problem = std::get_if<Problem>(&token)) return std::move(*problem);
   ConnectOptions options;
@@ -263,6 +275,10 @@ int run_prove(CommandContext& context, const ProveArguments& arguments) {
     if (const auto* problem = std::get_if<Problem>(&saved)) return console.problem(*problem);
     before = std::get<Proof>(std::move(saved));
   }
+  if (!arguments.save.empty()) {  // a proof that cannot be kept is found out before it is made
+    if (const Status kept = try_text_file(host, arguments.save); !kept.ok())
+      return console.problem({kept.error()});
+  }
   Attempt<Proof> result = proved(context, arguments);
   if (const auto* problem = std::get_if<Problem>(&result)) return console.problem(*problem);
   const Proof& proof = std::get<Proof>(result);
@@ -282,7 +298,14 @@ int run_prove(CommandContext& context, const ProveArguments& arguments) {
       console.text(report::changes_text(*changes, arguments.against, console.style()));
   }
   if (!saved.ok()) return console.problem({saved.error()});
-  return worst_exit_code(proof.rows);
+  const int exit_code = worst_exit_code(proof.rows);
+  // Of a row that vanished nothing is known any more.
+  const bool vanished =
+      changes.has_value() &&
+      std::any_of(changes->begin(), changes->end(), [](const ProofChange& change) {
+        return change.kind == ProofChangeKind::vanished;
+      });
+  return exit_code == exit_done && vanished ? exit_unknown : exit_code;
 }
 
 }  // namespace nobounce::cli

@@ -86,7 +86,12 @@ Result<std::uint64_t> parse_seconds(std::string_view text) {
   std::uint64_t whole = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, whole);
-  if (parsed.ec != std::errc() || whole > seconds_max || !is_digit(text.front())) {
+  const bool number = !text.empty() && is_digit(text.front());
+  if (number && (parsed.ec == std::errc::result_out_of_range || whole > seconds_max)) {
+    return wrong(text, "more than " + std::to_string(seconds_max) + " seconds (a hundred years)",
+                 seconds_remedy);
+  }
+  if (parsed.ec != std::errc() || !number) {
     return wrong(text, "not a number of seconds", seconds_remedy);
   }
   std::uint64_t result = whole * nanoseconds;

@@ -29,7 +29,48 @@ const char* os_remedy(std::int64_t code) {
     case ENFILE:
       return "ulimit -n shows the limit of open files; raise it";
     case ENOMEM:
-      return "free memory, or stage through less: --pinned-bytes 8MiB";
+      return "free -h shows what is free, ulimit -v and ulimit -l what this shell may use; of "
+             "copy, "
+             "--pinned-bytes 8MiB stages through less";
+    case EADDRINUSE:
+      return "another process listens there (ss -ltnp shows which): name another port, or port 0 "
+             "for a free one";
+    case EADDRNOTAVAIL:
+      return "this machine has no such address: ip -brief address shows those it has";
+    case ELOOP:
+      return "symbolic links lead in a circle: readlink FILE shows where each leads";
+    case ENAMETOOLONG:
+      return "a name may have 255 bytes, a path 4095: use shorter ones, or go into the directory "
+             "first";
+    case EBUSY:
+    case ETXTBSY:
+      return "somebody uses it: fuser -v FILE shows who";
+    case ENXIO:
+    case ENODEV:
+      return "the device behind it is not there; dmesg may say why";
+    case EXDEV:
+      return "the two names lie on different file systems: name a file on the same one";
+    case EINVAL:
+    case EOPNOTSUPP:
+      return "what lies behind it does not take this; a regular file on a local disk does";
+    case EINTR:
+    case EAGAIN:
+      return "run it again";
+    case ENOLCK:
+    case ESTALE:
+      return "the file server no longer knows it: mount it anew";
+    case ECONNREFUSED:
+      return "nobody listens there: look at the address and port that nobounce serve printed";
+    case ECONNRESET:
+    case EPIPE:
+      return "the other side ended the connection: look there for the reason";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ETIMEDOUT:
+      return "no way there, or a firewall: ping and ip route show more";
+    case EPROTONOSUPPORT:
+    case EAFNOSUPPORT:
+      return "this kernel does not speak that kind of address: try the other one (IPv4, IPv6)";
     case EFBIG:
       return "ulimit -f shows the limit of this shell; else the file system takes no file of that "
              "size";

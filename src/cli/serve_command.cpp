@@ -111,20 +111,20 @@ std::optional<Problem> ServeRun::prepare() {
     return usage_problem("serve " + arguments_.place, "only memory can be served",
                          "--place gpu:0 or --place host");
   }
+  if (auto problem = unknown_adapter(arguments_.peer, *context_.machine.host)) return problem;
   SessionOptions options;
   options.warn_on_close = false;
   Result<Session> session = Session::open(*context_.machine.host, options);
   if (!session.ok()) return problem_from(std::move(session).error());
   session_.emplace(std::move(*session));
   const std::uint64_t length = arguments_.length_bytes.value_or(served_length_bytes);
-  const std::uint64_t reserved = std::max<std::uint64_t>(length, 1);
   std::optional<Result<Region>> region;
   if (place->kind == PlaceArgument::Kind::gpu) {
     Attempt<std::uint32_t> gpu = resolve_gpu(session_->machine(), place->text);
     if (auto* problem = std::get_if<Problem>(&gpu)) return std::move(*problem);
-    region.emplace(session_->allocate(std::get<std::uint32_t>(gpu), reserved));
+    region.emplace(session_->allocate(std::get<std::uint32_t>(gpu), length));
   } else {
-    region.emplace(session_->allocate_host(reserved));
+    region.emplace(session_->allocate_host(length));
   }
   if (!region->ok()) return problem_from(region->error());
   region_.emplace(std::move(**region));

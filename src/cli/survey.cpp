@@ -62,9 +62,12 @@ Result<std::string> absolute_path(system::Storage& storage, const std::string& p
 Attempt<std::vector<Subject>> subjects_of_paths(const Machine& machine, system::Host& host,
                                                 const std::vector<std::string>& paths) {
   std::vector<Subject> subjects;
+  std::vector<std::string> seen;
   for (const std::string& path : paths) {
     Result<std::string> absolute = absolute_path(host.storage(), path);
     if (!absolute.ok()) return Problem{std::move(absolute).error()};
+    if (std::find(seen.begin(), seen.end(), *absolute) != seen.end()) continue;
+    seen.push_back(*absolute);
     const Result<system::FileStatus> status = host.storage().status_of(*absolute);
     const bool directory = status.ok() && status->type == system::FileType::directory;
     // A recording knows folders, not what is in them.
@@ -92,7 +95,8 @@ Attempt<std::vector<std::uint32_t>> gpus_of(const Machine& machine,
       problem->error.attempted = "--gpu: " + problem->error.attempted;
       return std::move(*problem);
     }
-    gpus.push_back(std::get<std::uint32_t>(gpu));
+    const std::uint32_t index = std::get<std::uint32_t>(gpu);
+    if (std::find(gpus.begin(), gpus.end(), index) == gpus.end()) gpus.push_back(index);
   }
   if (names.empty()) {
     for (std::uint32_t i = 0; i < machine.gpus.size(); ++i) gpus.push_back(i);
@@ -198,10 +202,16 @@ Attempt<std::vector<report::CheckRow>> rows_of_pairs(system::Host& host, const S
                                                      const std::vector<std::string>& pairs) {
   const Machine& machine = surveyed.machine;
   std::vector<report::CheckRow> rows;
+  std::vector<PairArgument> seen;
   for (const std::string& text : pairs) {
     Attempt<PairArgument> parsed = parse_pair(machine, text);
     if (auto* problem = std::get_if<Problem>(&parsed)) return std::move(*problem);
     const PairArgument& pair = std::get<PairArgument>(parsed);
+    const auto same = [&pair](const PairArgument& other) {
+      return other.source == pair.source && other.target == pair.target;
+    };
+    if (std::any_of(seen.begin(), seen.end(), same)) continue;
+    seen.push_back(pair);
     if (pair.two_gpus()) {
       rows.push_back(check_gpus(machine, surveyed.facts, pair.source.index, pair.target.index));
       continue;

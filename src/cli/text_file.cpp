@@ -63,11 +63,62 @@ Error write_error(Error error, const std::string& path) {
   return error;
 }
 
+std::string temporary_name(system::Host& host, const std::string& path) {
+  return path + ".nobounce-" + std::to_string(host.process().id());
+}
+
+/// A file beside it of about a report's length, which is removed at once.
+Status try_beside(system::Host& host, const std::string& path) {
+  constexpr std::size_t trial_bytes = 128u << 10;
+  system::Storage& storage = host.storage();
+  const std::string temporary = temporary_name(host, path);
+  const Result<system::FileHandle> handle =
+      storage.open(temporary, {.access = system::FileAccess::write,
+                               .create = true,
+                               .exclusive = true,
+                               .truncate = false,
+                               .direct = false});
+  if (!handle.ok()) return write_error(handle.error(), path);
+  OpenedFile file(storage, *handle);
+  Status status = write_all(storage, file.get(), std::string(trial_bytes, ' '));
+  if (Status closed = file.close(); status.ok()) status = closed;
+  (void)storage.remove(temporary);
+  if (!status.ok()) return write_error(status.error(), path);
+  return status;
+}
+
+Error not_writable(const std::string& path, std::string detail) {
+  return Error{.origin = ErrorOrigin::input,
+               .attempted = "write " + path,
+               .detail = std::move(detail),
+               .remedy = "name a regular file, or one that does not exist yet"};
+}
+
+constexpr const char* dangling_link = "it is a link that leads nowhere";
+
+/// Why nothing is written to a file of that type; null where something is.
+const char* refusal_of(system::FileType type) {
+  switch (type) {
+    case system::FileType::regular:
+    case system::FileType::fifo:
+    case system::FileType::character_device:
+      return nullptr;
+    case system::FileType::directory:
+      return "it is a folder";
+    case system::FileType::block_device:
+      return "it is a drive, and what is on it would be lost";
+    case system::FileType::socket:
+    case system::FileType::other:
+      break;
+  }
+  return "it exists and is no regular file";
+}
+
 /// Whole or not at all. `mode`: the permissions of the file that is replaced.
 Status replace(system::Host& host, const std::string& path, const std::string& text,
                unsigned mode) {
   system::Storage& storage = host.storage();
-  const std::string temporary = path + ".nobounce-" + std::to_string(host.process().id());
+  const std::string temporary = temporary_name(host, path);
   const Result<system::FileHandle> handle =
       storage.open(temporary, {.access = system::FileAccess::write,
                                .create = true,
@@ -116,21 +167,32 @@ Result<std::string> read_text_file(system::Host& host, const std::string& path) 
   return text;
 }
 
+Status try_text_file(system::Host& host, const std::string& path) {
+  system::Storage& storage = host.storage();
+  const Result<system::FileStatus> status = storage.status_of(path);
+  if (!status.ok()) {
+    if (status.error().code != ENOENT) return status.error();
+    if (storage.is_symbolic_link(path)) return not_writable(path, dangling_link);
+    return try_beside(host, path);
+  }
+  if (const char* refusal = refusal_of(status->type)) return not_writable(path, refusal);
+  const bool stream = is_same(*status, storage.status(standard_output)) ||
+                      is_same(*status, storage.status(standard_error));
+  if (status->type != system::FileType::regular || stream) return {};
+  const Result<std::string> target = storage.real_path(path);
+  if (!target.ok()) return target.error();
+  return try_beside(host, *target);
+}
+
 Status write_text_file(Console& console, system::Host& host, const std::string& path,
                        const std::string& text, WrittenFile* written) {
   WrittenFile unasked;
   WrittenFile& result = written == nullptr ? unasked : *written;
   system::Storage& storage = host.storage();
-  const auto refuse = [&path](std::string detail) {
-    return Error{.origin = ErrorOrigin::input,
-                 .attempted = "write " + path,
-                 .detail = std::move(detail),
-                 .remedy = "name a regular file, or one that does not exist yet"};
-  };
   const Result<system::FileStatus> status = storage.status_of(path);
   if (!status.ok()) {
     if (status.error().code != ENOENT) return status.error();
-    if (storage.is_symbolic_link(path)) return refuse("it is a link that leads nowhere");
+    if (storage.is_symbolic_link(path)) return not_writable(path, dangling_link);
     return replace(host, path, text, system::OpenOptions{}.mode);
   }
   if (is_same(*status, storage.status(standard_output))) {
@@ -138,24 +200,13 @@ Status write_text_file(Console& console, system::Host& host, const std::string& 
     result.printed = true;
     return {};
   }
-  switch (status->type) {
-    case system::FileType::regular: {
-      if (is_same(*status, storage.status(standard_error))) break;
-      const Result<std::string> target = storage.real_path(path);
-      if (!target.ok()) return target.error();
-      result.replaced_bytes = status->size_bytes;
-      return replace(host, *target, text, status->mode);
-    }
-    case system::FileType::fifo:
-    case system::FileType::character_device:
-      break;
-    case system::FileType::directory:
-      return refuse("it is a folder");
-    case system::FileType::block_device:
-      return refuse("it is a drive, and what is on it would be lost");
-    case system::FileType::socket:
-    case system::FileType::other:
-      return refuse("it exists and is no regular file");
+  if (const char* refusal = refusal_of(status->type)) return not_writable(path, refusal);
+  if (status->type == system::FileType::regular &&
+      !is_same(*status, storage.status(standard_error))) {
+    const Result<std::string> target = storage.real_path(path);
+    if (!target.ok()) return target.error();
+    result.replaced_bytes = status->size_bytes;
+    return replace(host, *target, text, status->mode);
   }
   console.flush();
   return system::append_to(path, text);

@@ -20,6 +20,10 @@ struct WrittenFile {
   std::optional<std::uint64_t> replaced_bytes;  ///< how long the file was that stood there
 };
 
+/// Whether write_text_file will find room and a place there, as far as that can be known before:
+/// nothing stays behind. For what takes long to come by.
+[[nodiscard]] Status try_text_file(system::Host& host, const std::string& path);
+
 /// A regular file, behind links too, appears whole or not at all: it is written under another name
 /// in the same folder, synced, then renamed. A pipe, a terminal or a device like /dev/null is
 /// written to and stays what it is; what is this process's standard output is printed. Folders,

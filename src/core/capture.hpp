@@ -123,6 +123,7 @@ enum class SignKind : std::uint8_t {
   // Counters that say nothing by themselves.
   counters_alone,
   net_unreached,  ///< target adapter, word: what the call to connect answered
+  fabric_down,    ///< NVSwitches are not set up
   gpu_lost,       ///< source: its bus address; the driver cannot reach it any more
 };
 

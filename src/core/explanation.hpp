@@ -25,6 +25,7 @@ struct Explanation {
   std::vector<CapturePiece> pieces;
   std::vector<ExplainedVerdict> verdicts;  ///< worst first
   Verdict overall = Verdict::unknown;      ///< of all verdicts the worst
+  std::vector<std::string> unrecognised;   ///< texts of which nothing was recognised
 };
 
 }  // namespace nobounce::core

@@ -56,6 +56,15 @@ std::string distance_of(const TextCase& text, const TextRow& row) {
 }
 
 std::string distance_advice(const TextCase& text, const TextRow& row) {
+  for (const char* name : {"NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL"}) {
+    const CaptureSign* limit = text.setting(name);
+    if (limit == nullptr) continue;
+    // Even a switch of one's own is beyond these.
+    if (limit->other == "LOC" || limit->other == "0")
+      return "unset " + std::string(name) + " (it is " + limit->other +
+             ", which no adapter is near enough for), after a look at who set it and why; without "
+             "it NCCL takes adapters up to PXB";
+  }
   const std::string distance = distance_of(text, row);
   const std::string gpu = row.source.empty() ? "the GPU" : row.source;
   const CaptureSign* nearest = text.nearest_adapter(row.source);
@@ -324,6 +333,15 @@ std::string shared_memory_advice(const TextCase& text, const TextRow& row) {
            std::string(refusal_command) +
            ". NCCL_IGNORE_DISABLED_P2P=1 silences the message and changes nothing";
   const CaptureSign* level = text.level_of(row.source, row.target);
+  const CaptureSign* status = text.status_of(row.source, row.target);
+  if (level == nullptr && status != nullptr && status->word == "OK")
+    return "The driver offers peer access for this pair (OK), so the library keeps from it by its "
+           "own rules: nvidia-smi topo -m (beyond PXB NCCL joins GPUs only where it knows the "
+           "processor), env | grep NCCL_P2P, and in containers one IPC namespace; "
+           "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P names what it decided. Verify the "
+           "data first (nobounce prove), then " +
+           nccl_level_setting(NcclReach::peers, "SYS", text.nccl_version()) +
+           " lets it at any distance";
   if (level == nullptr || nearness(level->word) < 2) return hidden_peers_advice();
   return "Beyond one PCIe switch (here " + level->word +
          ") NCCL joins GPUs by its own rules, whatever the driver offers. Where nvidia-smi topo "

@@ -307,6 +307,23 @@ void judge_windows(TextCase& text) {
   }
 }
 
+/// Machines with NVSwitches whose fabric manager does not serve them: CUDA does not start.
+void judge_fabric(TextCase& text) {
+  const CaptureSign* shown = nullptr;
+  for (const CaptureSign* sign : text.all(SignKind::fabric_down)) {
+    if (shown == nullptr || (shown->word != "version" && sign->word == "version")) shown = sign;
+  }
+  if (shown == nullptr) return;
+  TextRow& row = text.add(
+      Member::p2p, Verdict::impossible, "GPU pairs", "both",
+      shown->word == "version"
+          ? "the fabric manager is of another version than the driver and does not serve it"
+          : "CUDA says that the system is not initialized (802): where there are NVSwitches the "
+            "fabric manager does not run, or is of another version than the driver");
+  blame(row, Cause::machine_fabric_manager_absent);
+  for (const CaptureSign* sign : text.all(SignKind::fabric_down)) cite(row, *sign);
+}
+
 /// A GPU that is gone: whatever was asked of it fails.
 void judge_lost(TextCase& text) {
   for (const CaptureSign* sign : text.all(SignKind::gpu_lost)) {
@@ -346,6 +363,7 @@ void judge_text_machine(TextCase& text) {
   judge_windows(text);
   judge_links(text);
   judge_lost(text);
+  judge_fabric(text);
   judge_levels(text);
   judge_shown(text);
   judge_counters_alone(text);

@@ -1,7 +1,10 @@
 // Text about GPUs and network adapters.
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "core/completion_status.hpp"
 #include "judge/nccl_level.hpp"
 #include "judge/text_case.hpp"
 
@@ -99,56 +102,21 @@ TextRow& net_row(TextCase& text, const CaptureSign& sign, Verdict verdict, std::
   return row;
 }
 
-/// Completions by number, as enum ibv_wc_status has them (rdma-core, libibverbs/verbs.h).
-constexpr std::array<const char*, 24> completion_names = {
-    "success",
-    "local length error",
-    "local queue pair operation error",
-    "local EE context operation error",
-    "local protection error",
-    "flushed",
-    "memory window bind error",
-    "bad response",
-    "local access error",
-    "remote invalid request",
-    "remote access error",
-    "remote operation error",
-    "transport retries exceeded",
-    "receiver-not-ready retries exceeded",
-    "local RDD violation",
-    "remote invalid read request",
-    "remote abort",
-    "invalid EE context number",
-    "invalid EE context state",
-    "fatal error",
-    "response timeout",
-    "general error",
-    "tag matching error",
-    "tag matching rendezvous incomplete",
-};
-
 /// `status 4, local protection error; vendor error 81`.
 std::string completion_text(const CaptureSign& error) {
-  const auto status = static_cast<std::size_t>(error.value);
+  const auto status = static_cast<std::uint64_t>(error.value);
   std::string said = "status " + std::to_string(status);
-  if (status < completion_names.size()) said += std::string(", ") + completion_names.at(status);
+  const std::string_view name = core::completion_status_name(status);
+  if (!name.empty()) said += ", " + std::string(name);
   if (error.second > 0)
     said += "; vendor error " + std::to_string(static_cast<std::uint64_t>(error.second));
   return said;
 }
 
 Cause cause_of_completion(const CaptureSign& error) {
-  switch (static_cast<int>(error.value)) {
-    case 4:
-    case 8:
-    case 10:
-      return Cause::rdma_remote_access_error;
-    case 12:
-    case 13:
-      return Cause::rdma_retry_exceeded;
-    default:
-      return error.second == 81 ? Cause::rdma_remote_access_error : Cause::rdma_completion_error;
-  }
+  return core::cause_of_completion_status(
+      static_cast<std::uint64_t>(error.value),
+      error.second > 0 ? static_cast<std::uint64_t>(error.second) : 0);
 }
 
 /// Whether the transfer that failed is one of this row's: of its process, its way round and its
@@ -437,7 +405,7 @@ void judge_library_refusals(TextCase& text, const NetContext& context) {
 void judge_registrations(TextCase& text) {
   std::map<std::string, const CaptureSign*> host_runs;  // by adapter
   for (const CaptureSign* run : text.all(SignKind::host_memory_run)) {
-    if (run->value > 0) host_runs.emplace(run->target, run);
+    if (run->value > 0 && run->word == "host") host_runs.emplace(run->target, run);
   }
   for (const CaptureSign* sign : text.all(SignKind::buffer_registered)) {
     double host = sign->second;
@@ -468,10 +436,17 @@ void judge_registrations(TextCase& text) {
     for (const CaptureSign* sign : text.all(SignKind::host_memory_run)) {
       TextRow& row =
           text.add(Member::rdma, Verdict::unknown, sign->target.empty() ? "NIC" : sign->target,
-                   "both", "the measurement never touched GPU memory");
+                   "both",
+                   sign->word == "host" ? "the measurement never touched GPU memory"
+                   : sign->word == "asked"
+                       ? "the command line asks for GPU memory, and the lines that show its "
+                         "allocation are not in the text"
+                       : "neither the command line is in the text nor what perftest prints of GPU "
+                         "memory before its table: whether any took part is not known");
       row.target = sign->target;
       row.format = "perftest";
-      blame(row, Cause::rdma_host_memory_test);
+      blame(row, sign->word == "host" ? Cause::rdma_host_memory_test
+                                      : Cause::evidence_text_incomplete);
       cite(row, *sign);
     }
   }
@@ -587,6 +562,13 @@ void judge_modules(TextCase& text) {
     blame_registration(text, row, "");
   }
   for (const CaptureSign* sign : text.all(SignKind::port_down)) {
+    if (sign->word == "none") {
+      TextRow& row = text.add(Member::rdma, Verdict::impossible, "NIC", "both",
+                              "no RDMA device is seen where this was asked");
+      blame(row, Cause::rdma_no_rdma_device);
+      cite(row, *sign);
+      continue;
+    }
     TextRow& row = text.add(
         Member::rdma, Verdict::impossible, text.name_of_adapter(sign->source), "both",
         sign->word == "waits" ? "the port of this adapter has a link and is not active: no "

@@ -24,6 +24,13 @@ std::string pair_of_command(const TextRow& row) {
 std::string what_decides(const TextCase& text, const TextRow& row) {
   if (row.status < 0)
     return "a run of the job that ends without errors, with the same lines of this path";
+  const std::vector<Cause>& causes = row.verdict.causes;
+  if (row.format == "perftest" && !text.amd() &&
+      std::find(causes.begin(), causes.end(), Cause::evidence_text_incomplete) != causes.end())
+    return "the output from its command line on; or a run that asks for GPU memory: ib_write_bw "
+           "-d " +
+           (row.target.empty() ? std::string("DEVICE") : row.target) +
+           " --use_cuda=0 at both ends, with a perftest that was built with CUDA";
   if (text.amd() && row.verdict.member == Member::p2p)
     return "the `via` lines of a run with NCCL_DEBUG=INFO; or a test that writes through the "
            "peer's "

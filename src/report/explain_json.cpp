@@ -42,10 +42,13 @@ core::Json explanation_json(const core::Explanation& explanation) {
   core::JsonArray verdicts;
   for (const core::ExplainedVerdict& verdict : explanation.verdicts)
     verdicts.push_back(explained_verdict_json(verdict));
+  core::JsonArray unrecognised;
+  for (const std::string& file : explanation.unrecognised) unrecognised.emplace_back(file);
   return core::JsonObject{{"schema", "nobounce.explain/1"},
                           {"pieces", std::move(pieces)},
                           {"verdicts", std::move(verdicts)},
-                          {"overall", to_string(explanation.overall)}};
+                          {"overall", to_string(explanation.overall)},
+                          {"unrecognised", std::move(unrecognised)}};
 }
 
 }  // namespace nobounce::report

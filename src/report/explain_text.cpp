@@ -170,6 +170,25 @@ std::string explain_pieces(const core::Explanation& explanation, Style style) {
   return text;
 }
 
+/// What would decide it, where a text was read and shows no transfer.
+std::string explain_undecided(const core::Explanation& explanation) {
+  const auto any = [&explanation](std::string_view kind) {
+    return std::any_of(explanation.pieces.begin(), explanation.pieces.end(),
+                       [kind](const core::CapturePiece& piece) { return piece.kind == kind; });
+  };
+  std::string what =
+      any("nccl_log")
+          ? "a log of the run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,P2P,NET,SHM, up to "
+            "the "
+            "lines `Channel ... via ...`: they come with the first collective or send"
+          : "output of a transfer itself: a log that names the transport in use, a counter before "
+            "and after, a measurement with its data compared";
+  return "\n" + explain_ended(wrapped("Nothing that was read shows how bytes travelled. What would "
+                                      "decide it: " +
+                                          what + ".",
+                                      0, text_width));
+}
+
 }  // namespace
 
 std::string explanation_text(const core::Explanation& explanation, Style style) {
@@ -182,17 +201,21 @@ std::string explanation_text(const core::Explanation& explanation, Style style) 
                "gds_stats, "
                "/proc/driver/nvidia-fs, lspci -vvv and -tv, lsmod, dmesg, ibv_devinfo, perftest, "
                "p2pBandwidthLatencyTest, simpleP2P, nvbandwidth, peer-memory counters, perf stat, "
-               "rocm-smi.",
+               "rocm-smi, KvikIO, and errors of UCX, NIXL and Mooncake.",
                2, text_width));
   }
   std::string text =
       "read\n" + explain_pieces(explanation, style) + explain_dropped(explanation, style);
+  for (const std::string& file : explanation.unrecognised)
+    text += painted(fmt::format("  {}: nothing in it was recognised\n", visible(file)),
+                    Paint::strong, style);
   for (const ExplainBlock& block : explain_blocks(explanation.verdicts))
     text += '\n' + explain_block(block, style);
   if (explanation.verdicts.empty())
     text += '\n' + explain_ended(wrapped("nothing in it shows how bytes travelled, or what keeps "
                                          "them from a way: lines of a run would",
                                          0, text_width));
+  if (explanation.verdicts.empty()) text += explain_undecided(explanation);
   text += fmt::format("\noverall {}\n", painted(to_string(explanation.overall),
                                                 paint_of_verdict(explanation.overall), style));
   return text;

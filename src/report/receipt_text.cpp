@@ -75,10 +75,27 @@ std::string bytes_lines(const Receipt& receipt, Style style) {
   return text;
 }
 
+/// The words of a cause; where a transfer ended badly, a file that was written in place is no mere
+/// possibility.
+CauseRow words_of_cause(const Receipt& receipt, Cause cause) {
+  CauseRow row = cause_row(cause);
+  const bool badly =
+      receipt.state == TransferState::failed || receipt.state == TransferState::cancelled;
+  if (cause == Cause::file_written_in_place && badly) {
+    row.sentence =
+        "The file was written in place, and the transfer did not end well: the file may "
+        "be half written";
+    row.remedy =
+        "Do not use it before it was written again; leave out --in-place to write under a "
+        "temporary name where the target allows it";
+  }
+  return row;
+}
+
 std::string causes_lines(const Receipt& receipt, Style style) {
   std::string text;
   for (std::size_t i = 0; i < receipt.cause_count; ++i) {
-    const CauseRow& row = cause_row(receipt.causes[i]);
+    const CauseRow row = words_of_cause(receipt, receipt.causes[i]);
     text += line(i == 0 ? "because" : "", painted(row.id, Paint::strong, style));
     text += wrapped(row.sentence, receipt_label_columns + 4, text_width);
     if (!row.remedy.empty())

@@ -57,7 +57,14 @@ std::string server_text(const ServerView& server, Style style) {
   text += server.token_given
               ? "clients need the token that this server was given\n"
               : "processes of this user on this machine may connect; others need a token\n";
-  text += fmt::format("  nobounce copy rdma://{}/{} PLACE\n", server.address, visible(server.name));
+  // All addresses are none that a client could name.
+  const std::size_t colon = server.address.rfind(':');
+  const std::string host = server.address.substr(0, colon);
+  const bool any = host == "0.0.0.0" || host == "[::]";
+  text += fmt::format("  nobounce copy rdma://{}/{} PLACE{}\n",
+                      any ? "HOST" + server.address.substr(colon) : server.address,
+                      visible(server.name), server.token_given ? " --token-file FILE" : "");
+  if (any) text += "  HOST: an address or name of this machine\n";
   return text;
 }
 

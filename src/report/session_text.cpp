@@ -23,9 +23,10 @@ std::string session_text(const LedgerSnapshot& ledger, Style style) {
       "{}  session {} of process {}{}{}\n", painted("ledger", Paint::strong, style), ledger.session,
       ledger.process_id, ledger.software_machine ? ", software machine" : "",
       ledger.alive ? "" : ", no longer running");
-  text += fmt::format("  transfers   {} done, {} refused, {} failed, {} cancelled, {} running\n",
+  text += fmt::format("  transfers   {} done, {} refused, {} failed, {} cancelled, {} {}\n",
                       ledger.transfers_done, ledger.transfers_refused, ledger.transfers_failed,
-                      ledger.transfers_cancelled, ledger.transfers_running);
+                      ledger.transfers_cancelled, ledger.transfers_running,
+                      ledger.alive ? "running" : "cut off");
   const std::uint64_t total = ledger.bytes.total();
   text += fmt::format("  bytes       {}\n", exact_bytes(total));
   const std::size_t digits = grouped(total).size();
@@ -126,7 +127,10 @@ std::string sessions_prometheus(const std::vector<LedgerSnapshot>& ledgers) {
   for (const Metric& metric : metrics) {
     text += head(metric.name, metric.type, metric.help);
     for (const LedgerSnapshot& ledger : ledgers) {
-      text += fmt::format("{}{{{}}} {}\n", metric.name, labels_of(ledger), ledger.*metric.field);
+      // What a process had in flight when it was killed is not running any more.
+      const bool over = !ledger.alive && metric.field == &LedgerSnapshot::transfers_running;
+      text += fmt::format("{}{{{}}} {}\n", metric.name, labels_of(ledger),
+                          over ? 0 : ledger.*metric.field);
     }
   }
   return text;

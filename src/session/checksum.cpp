@@ -1,11 +1,13 @@
 // Checksums of places, for verification outside any receipt.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <xxhash.h>
 
 #include "session/file_names.hpp"
+#include "session/probe_buffer.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce {
@@ -39,25 +41,6 @@ class Digest {
 
  private:
   XXH3_state_t* state_;
-};
-
-/// Plain memory for reading, freed at the end.
-class ReadBuffer {
- public:
-  static Result<std::unique_ptr<ReadBuffer>> make(system::Host& host) {
-    Result<system::HostBuffer> buffer = host.memory().allocate_plain(buffer_bytes, 0);
-    if (!buffer.ok()) return std::move(buffer).error();
-    return std::unique_ptr<ReadBuffer>(new ReadBuffer(host, *buffer));
-  }
-  ~ReadBuffer() { host_.memory().free(buffer_); }
-  ReadBuffer(const ReadBuffer&) = delete;
-  ReadBuffer& operator=(const ReadBuffer&) = delete;
-  [[nodiscard]] std::byte* data() const { return buffer_.address; }
-
- private:
-  ReadBuffer(system::Host& host, system::HostBuffer buffer) : host_(host), buffer_(buffer) {}
-  system::Host& host_;
-  system::HostBuffer buffer_;
 };
 
 Error ended_early(const std::string& path, std::uint64_t at) {
@@ -98,21 +81,23 @@ Status digest_file(SessionState& state, const FileRange& range, std::byte* buffe
 }
 
 /// GPU memory and raw drives, piece by piece through host memory.
-Status digest_piecewise(SessionState& state, const Place& place, std::byte* buffer,
-                        Digest& digest) {
+Status digest_piecewise(SessionState& state, const Place& place,
+                        const std::shared_ptr<session::OwnBuffer>& buffer, Digest& digest) {
   const bool drive = std::holds_alternative<BlockRange>(place);
   const std::uint64_t total = length_bytes(place);
   for (std::uint64_t done = 0; done < total;) {
     const std::uint64_t length = std::min(buffer_bytes, total - done);
     const core::Completion ended = session::run_operation(
-        state, Segment{.offset_bytes = 0,
-                       .length_bytes = length,
-                       .source = part_of(place, done, length),
-                       .target = HostMemory{buffer, length},
-                       .provider = drive ? ProviderKind::nvme : ProviderKind::staged,
-                       .expected = drive ? Carriage::direct : Carriage::staged});
+        state,
+        Segment{.offset_bytes = 0,
+                .length_bytes = length,
+                .source = part_of(place, done, length),
+                .target = HostMemory{buffer->data(), length},
+                .provider = drive ? ProviderKind::nvme : ProviderKind::staged,
+                .expected = drive ? Carriage::direct : Carriage::staged},
+        buffer);
     if (ended.error.has_value()) return *ended.error;
-    digest.add(buffer, length);
+    digest.add(buffer->data(), length);
     done += length;
   }
   return {};
@@ -127,7 +112,8 @@ Result<std::string> Session::checksum(const Place& place) {
     digest.add(host->address, host->length_bytes);
     return digest.text();
   }
-  Result<std::unique_ptr<ReadBuffer>> buffer = ReadBuffer::make(state_->host);
+  Result<std::shared_ptr<session::OwnBuffer>> buffer =
+      session::OwnBuffer::plain(state_->host, buffer_bytes);
   if (!buffer.ok()) return std::move(buffer).error();
   Status read;
   if (const auto* range = std::get_if<FileRange>(&place)) {
@@ -135,7 +121,7 @@ Result<std::string> Session::checksum(const Place& place) {
   } else if (std::holds_alternative<GpuMemory>(place) ||
              std::holds_alternative<RemoteMemory>(place) ||
              std::holds_alternative<BlockRange>(place)) {
-    read = digest_piecewise(*state_, place, (*buffer)->data(), digest);
+    read = digest_piecewise(*state_, place, *buffer, digest);
   } else {
     read = Error{.origin = ErrorOrigin::input,
                  .attempted = "checksum a place",

@@ -15,6 +15,7 @@
 #include "session/pairs.hpp"
 #include "session/planner.hpp"
 #include "session/prepare.hpp"
+#include "session/probe_buffer.hpp"
 #include "session/session_access.hpp"
 #include "session/transfer_state.hpp"
 
@@ -113,21 +114,22 @@ Status DoorbellQueueState::lay_out(const DoorbellOptions& options) {
   set.sequences = set.completions + by_token;
 
   // All zero, but for the tail and what was seen of it.
-  Result<system::HostBuffer> start = session.host.memory().allocate_plain(memory->length_bytes, 0);
+  Result<std::shared_ptr<OwnBuffer>> start = OwnBuffer::plain(session.host, memory->length_bytes);
   if (!start.ok()) return std::move(start).error();
   const std::uint64_t last = ~std::uint64_t{0};
   for (const std::uint32_t line : {1u, 2u}) {
-    std::memcpy(start->address + (set.words - set.submission) + line * NvmeQueueSet::line_bytes,
+    std::memcpy((*start)->data() + (set.words - set.submission) + line * NvmeQueueSet::line_bytes,
                 &last, sizeof last);
   }
   const core::Completion zeroed =
-      run_operation(session, Segment{.offset_bytes = 0,
-                                     .length_bytes = memory->length_bytes,
-                                     .source = HostMemory{start->address, memory->length_bytes},
-                                     .target = *memory,
-                                     .provider = ProviderKind::staged,
-                                     .expected = Carriage::staged});
-  session.host.memory().free(*start);
+      run_operation(session,
+                    Segment{.offset_bytes = 0,
+                            .length_bytes = memory->length_bytes,
+                            .source = HostMemory{(*start)->data(), memory->length_bytes},
+                            .target = *memory,
+                            .provider = ProviderKind::staged,
+                            .expected = Carriage::staged},
+                    *start);
   if (zeroed.error.has_value()) return *zeroed.error;
 
   Result<system::HostBuffer> host_words = session.host.memory().allocate_pinned(
@@ -282,7 +284,7 @@ void DoorbellQueueState::give_back() {
     free_gpu(session, *words_);
     words_.reset();
   }
-  if (host_words_.address != nullptr) session.host.memory().free(host_words_);
+  if (host_words_.address != nullptr) free_host(session, host_words_);
   host_words_ = {};
 }
 
@@ -296,26 +298,27 @@ Status DoorbellQueueState::end_queue() {
 /// A token's word in GPU memory is odd until the kernel saw its command's end.
 Status DoorbellQueueState::read_under_way(UnderWay& reads, UnderWay& writes) {
   const std::uint64_t bytes = std::uint64_t{set.tokens} * 8;
-  Result<system::HostBuffer> copy = session.host.memory().allocate_plain(bytes, 0);
+  Result<std::shared_ptr<OwnBuffer>> copy = OwnBuffer::plain(session.host, bytes);
   if (!copy.ok()) return std::move(copy).error();
-  const core::Completion read = run_operation(
-      session, Segment{.offset_bytes = 0,
-                       .length_bytes = bytes,
-                       .source = GpuMemory{data.gpu, DevicePointer{set.sequences}, bytes},
-                       .target = HostMemory{copy->address, bytes},
-                       .provider = ProviderKind::staged,
-                       .expected = Carriage::staged});
+  const core::Completion read =
+      run_operation(session,
+                    Segment{.offset_bytes = 0,
+                            .length_bytes = bytes,
+                            .source = GpuMemory{data.gpu, DevicePointer{set.sequences}, bytes},
+                            .target = HostMemory{(*copy)->data(), bytes},
+                            .provider = ProviderKind::staged,
+                            .expected = Carriage::staged},
+                    *copy);
   const auto* asked =
       reinterpret_cast<const std::uint64_t*>(host_words_.address + 64) + device::count_words;
   for (std::uint32_t token = 0; token < set.tokens && !read.error.has_value(); ++token) {
     std::uint64_t sequence = 0;
-    std::memcpy(&sequence, copy->address + token * sizeof sequence, sizeof sequence);
+    std::memcpy(&sequence, (*copy)->data() + token * sizeof sequence, sizeof sequence);
     if ((sequence & 1) == 0) continue;
     UnderWay& left = (asked[token] & device::count_is_write) != 0 ? writes : reads;
     ++left.commands;
     left.bytes += asked[token] & ~device::count_is_write;
   }
-  session.host.memory().free(*copy);
   return read.error.has_value() ? Status(*read.error) : Status{};
 }
 

@@ -3,8 +3,10 @@
 #include "session/drive_probe.hpp"
 
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "session/pairs.hpp"
 #include "session/probe_buffer.hpp"
@@ -13,8 +15,9 @@
 namespace nobounce::session {
 namespace {
 
+/// `buffer` owns the host memory that takes part.
 Status move_probe(SessionState& state, ProviderKind provider, const Place& source,
-                  const Place& target) {
+                  const Place& target, std::shared_ptr<OwnBuffer> buffer = nullptr) {
   const core::Completion ended = run_operation(
       state,
       Segment{.offset_bytes = 0,
@@ -22,7 +25,8 @@ Status move_probe(SessionState& state, ProviderKind provider, const Place& sourc
               .source = source,
               .target = target,
               .provider = provider,
-              .expected = provider == ProviderKind::staged ? Carriage::staged : Carriage::direct});
+              .expected = provider == ProviderKind::staged ? Carriage::staged : Carriage::direct},
+      std::move(buffer));
   return ended.error.has_value() ? Status(*ended.error) : Status{};
 }
 
@@ -44,15 +48,19 @@ Status probe_drive_read(SessionState& state, const BlockRange& range, const GpuM
   const std::uint64_t length = range.length_bytes;
   const HostMemory expected_place{expected->data(), length};
   const HostMemory arrived_place{arrived->data(), length};
-  if (Status read = move_probe(state, ProviderKind::nvme, range, expected_place); !read.ok())
+  if (Status read = move_probe(state, ProviderKind::nvme, range, expected_place, expected->owner());
+      !read.ok())
     return read;
   // Something that the drive does not hold, so that a lost write shows.
   for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
-  if (Status spoiled = move_probe(state, ProviderKind::staged, arrived_place, memory);
+  if (Status spoiled =
+          move_probe(state, ProviderKind::staged, arrived_place, memory, arrived->owner());
       !spoiled.ok())
     return spoiled;
   if (Status read = move_probe(state, ProviderKind::nvme, range, memory); !read.ok()) return read;
-  if (Status back = move_probe(state, ProviderKind::staged, memory, arrived_place); !back.ok())
+  if (Status back =
+          move_probe(state, ProviderKind::staged, memory, arrived_place, arrived->owner());
+      !back.ok())
     return back;
   if (std::memcmp(expected->data(), arrived->data(), length) == 0) return {};
   return data_lost("probe a read from " + place_text(state, range) +
@@ -70,17 +78,19 @@ Status probe_drive_write(SessionState& state, const BlockRange& range, const Gpu
   const HostMemory sent_place{sent->data(), length};
   const HostMemory arrived_place{arrived->data(), length};
   const HostMemory saved_place{saved->data(), length};
-  if (Status read = move_probe(state, ProviderKind::nvme, range, saved_place); !read.ok())
+  if (Status read = move_probe(state, ProviderKind::nvme, range, saved_place, saved->owner());
+      !read.ok())
     return read;
   state.host.entropy().fill(std::span(sent->data(), length));
-  Status probed = move_probe(state, ProviderKind::staged, sent_place, memory);
+  Status probed = move_probe(state, ProviderKind::staged, sent_place, memory, sent->owner());
   if (probed.ok()) probed = move_probe(state, ProviderKind::nvme, memory, range);
-  if (probed.ok()) probed = move_probe(state, ProviderKind::nvme, range, arrived_place);
+  if (probed.ok())
+    probed = move_probe(state, ProviderKind::nvme, range, arrived_place, arrived->owner());
   if (probed.ok() && std::memcmp(sent->data(), arrived->data(), length) != 0) {
     probed = data_lost("probe a write from gpu:" + std::to_string(memory.gpu) + " to " +
                        place_text(state, range));
   }
-  if (!probed.ok()) (void)move_probe(state, ProviderKind::nvme, saved_place, range);
+  if (!probed.ok()) (void)move_probe(state, ProviderKind::nvme, saved_place, range, saved->owner());
   return probed;
 }
 

@@ -13,33 +13,51 @@ namespace {
 
 constexpr std::uint64_t end_patience_ns = 10'000'000'000;
 
+bool any_overlaps(const std::vector<Place>& places, const Place& place) {
+  return std::any_of(places.begin(), places.end(),
+                     [&](const Place& used) { return overlaps(used, place); });
+}
+
 }  // namespace
 
 void GivenUp::keep(std::shared_ptr<void> mover, std::function<bool()> ended,
-                   std::vector<Place> places) {
+                   std::vector<Place> read, std::vector<Place> written) {
   const std::lock_guard lock(mutex_);
-  movers_.push_back({std::move(mover), std::move(ended), std::move(places)});
+  movers_.push_back({std::move(mover), std::move(ended), std::move(read), std::move(written)});
+  any_.store(true, std::memory_order_release);
 }
 
 bool GivenUp::uses(const Place& place) const {
+  if (strays_ != nullptr && strays_->uses(place)) return true;
   const std::lock_guard lock(mutex_);
   return std::any_of(movers_.begin(), movers_.end(), [&](const Mover& mover) {
-    return !mover.ended() && std::any_of(mover.places.begin(), mover.places.end(),
-                                         [&](const Place& used) { return overlaps(used, place); });
+    return !mover.ended() &&
+           (any_overlaps(mover.read, place) || any_overlaps(mover.written, place));
+  });
+}
+
+bool GivenUp::writes(const Place& place) const {
+  if (strays_ != nullptr && strays_->writes(place)) return true;
+  const std::lock_guard lock(mutex_);
+  return std::any_of(movers_.begin(), movers_.end(), [&](const Mover& mover) {
+    return !mover.ended() && any_overlaps(mover.written, place);
   });
 }
 
 void GivenUp::keep(std::shared_ptr<void> place) {
   const std::lock_guard lock(mutex_);
   places_.push_back(std::move(place));
+  any_.store(true, std::memory_order_release);
 }
 
 bool GivenUp::empty() const {
+  if (strays_ != nullptr && strays_->any()) return false;
   const std::lock_guard lock(mutex_);
   return movers_.empty() && places_.empty();
 }
 
 bool GivenUp::all_ended() const {
+  if (strays_ != nullptr && !strays_->all_landed()) return false;
   const std::lock_guard lock(mutex_);
   return std::all_of(movers_.begin(), movers_.end(),
                      [](const Mover& mover) { return mover.ended(); });
@@ -54,12 +72,13 @@ void GivenUp::clear() {
     places.swap(places_);
   }
   movers.clear();
+  if (strays_ != nullptr) strays_->clear();
   places.clear();
 }
 
 void give_up(SessionState& state, std::shared_ptr<void> mover, std::function<bool()> ended,
-             std::vector<Place> places) {
-  state.given_up.keep(std::move(mover), std::move(ended), std::move(places));
+             std::vector<Place> read, std::vector<Place> written) {
+  state.given_up.keep(std::move(mover), std::move(ended), std::move(read), std::move(written));
   state.host.process().warn(
       "nobounce: a transfer does not end, and its bytes may still arrive: what it uses of regions, "
       "files and drives of the session stays as it is until it has ended");
@@ -81,6 +100,15 @@ void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns) {
   if (batch->wait(time_ahead(state, patience_ns)) || !batch->give_up()) return;
   const std::shared_ptr<BatchState> kept(std::move(batch));
   give_up(state, kept, [mover = kept.get()] { return mover->done(); });
+}
+
+bool may_be_written(SessionState& state, const Place& place) {
+  if (!state.given_up.any()) return false;
+  if (state.given_up.writes(place)) return true;
+  const std::scoped_lock lock(state.dispatcher->mutex());
+  return std::any_of(state.running.begin(), state.running.end(), [&](const auto* transfer) {
+    return transfer->given_up && overlaps(transfer->target, place);
+  });
 }
 
 bool end_given_up(SessionState& state) {

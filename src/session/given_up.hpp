@@ -3,6 +3,7 @@
 // freed under a device.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <nobounce/place.hpp>
+#include "system/stray_copies.hpp"
 
 namespace nobounce::session {
 
@@ -20,13 +22,25 @@ struct BatchState;
 
 class GivenUp {
  public:
-  /// `ended` says whether it has ended; it must be cheap and take no lock. `places`: what it uses,
-  /// where no running transfer says so.
-  void keep(std::shared_ptr<void> mover, std::function<bool()> ended, std::vector<Place> places);
+  /// Copies that providers gave up on count, too.
+  void add(system::StrayCopies& strays) { strays_ = &strays; }
+  /// `ended` says whether it has ended; it must be cheap and take no lock. `read` and `written`:
+  /// what it uses, where no running transfer says so.
+  void keep(std::shared_ptr<void> mover, std::function<bool()> ended, std::vector<Place> read,
+            std::vector<Place> written);
   /// A place that one of them uses.
   void keep(std::shared_ptr<void> place);
   /// Whether one that has not ended uses any of it, beside running transfers.
   [[nodiscard]] bool uses(const Place& place) const;
+  /// The same, as far as bytes may still arrive there.
+  [[nodiscard]] bool writes(const Place& place) const;
+  /// Whether a copy that was given up on still flies: the driver frees nothing before it has
+  /// landed.
+  [[nodiscard]] bool copies_hang() const { return strays_ != nullptr && !strays_->all_landed(); }
+  /// False as long as nothing was ever given up. Takes no lock.
+  [[nodiscard]] bool any() const {
+    return any_.load(std::memory_order_acquire) || (strays_ != nullptr && strays_->any());
+  }
   [[nodiscard]] bool empty() const;
   [[nodiscard]] bool all_ended() const;
   /// Lets go of all of it, movers first. They must have ended.
@@ -36,8 +50,11 @@ class GivenUp {
   struct Mover {
     std::shared_ptr<void> kept;
     std::function<bool()> ended;
-    std::vector<Place> places;
+    std::vector<Place> read;
+    std::vector<Place> written;
   };
+  system::StrayCopies* strays_ = nullptr;
+  std::atomic<bool> any_{false};
   mutable std::mutex mutex_;
   std::vector<Mover> movers_;
   std::vector<std::shared_ptr<void>> places_;
@@ -53,7 +70,10 @@ void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns);
 
 /// Keeps what does not end, and says so in one line on stderr.
 void give_up(SessionState& state, std::shared_ptr<void> mover, std::function<bool()> ended,
-             std::vector<Place> places = {});
+             std::vector<Place> read = {}, std::vector<Place> written = {});
+
+/// Whether bytes of something that was given up, transfers included, may still arrive in a place.
+[[nodiscard]] bool may_be_written(SessionState& state, const Place& place);
 
 /// At the end of a session: waits a while for what was given up, and lets go of it. False: some of
 /// it has not ended, and all that the session has must stay for good.

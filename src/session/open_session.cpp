@@ -65,6 +65,7 @@ Result<Session> Session::open(system::Host& host, const SessionOptions& options)
       system::CudaContexts::open(host, state->machine);
   if (contexts.ok()) {
     state->contexts = std::move(*contexts);
+    state->given_up.add(state->contexts->strays());
   } else {
     state->cuda_error = std::move(contexts).error();
     if (state->cuda_error->cause == Cause::none) state->cuda_error->cause = Cause::machine_no_gpu;

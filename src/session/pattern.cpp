@@ -2,8 +2,10 @@
 // repeats.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
+#include "session/probe_buffer.hpp"
 #include "session/transfer_state.hpp"
 
 namespace nobounce {
@@ -43,24 +45,27 @@ Status Session::fill_pattern(const Place& place, std::uint64_t seed) {
                  .attempted = "fill a place with a pattern",
                  .detail = "only memory can be filled"};
   }
-  Result<system::HostBuffer> buffer = state_->host.memory().allocate_plain(pattern_buffer_bytes, 0);
+  Result<std::shared_ptr<session::OwnBuffer>> buffer =
+      session::OwnBuffer::plain(state_->host, pattern_buffer_bytes);
   if (!buffer.ok()) return std::move(buffer).error();
   Status filled;
   const std::uint64_t total = length_bytes(place);
   for (std::uint64_t done = 0; done < total && filled.ok();) {
     const std::uint64_t length = std::min(pattern_buffer_bytes, total - done);
-    write_pattern(buffer->address, length, seed, done);
+    std::byte* const bytes = (*buffer)->data();
+    write_pattern(bytes, length, seed, done);
     const core::Completion ended =
-        session::run_operation(*state_, Segment{.offset_bytes = 0,
-                                                .length_bytes = length,
-                                                .source = HostMemory{buffer->address, length},
-                                                .target = part_of(place, done, length),
-                                                .provider = ProviderKind::staged,
-                                                .expected = Carriage::staged});
+        session::run_operation(*state_,
+                               Segment{.offset_bytes = 0,
+                                       .length_bytes = length,
+                                       .source = HostMemory{bytes, length},
+                                       .target = part_of(place, done, length),
+                                       .provider = ProviderKind::staged,
+                                       .expected = Carriage::staged},
+                               *buffer);
     if (ended.error.has_value()) filled = *ended.error;
     done += length;
   }
-  state_->host.memory().free(*buffer);
   return filled;
 }
 

@@ -2,6 +2,7 @@
 #include "session/prepare.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -57,6 +58,25 @@ bool is_settled(SessionState& state, const TransferPlan& plan, const Place& sour
   return belief.has_value() && belief->believed;
 }
 
+/// Bytes of something that was given up would come after those of the transfer, and nobody would
+/// see it.
+Status nothing_may_arrive(SessionState& state, const Place& source, const Place& target) {
+  for (const Place* place : {&source, &target}) {
+    if (!may_be_written(state, *place)) continue;
+    return Error{.origin = ErrorOrigin::session,
+                 .attempted = describe_transfer(state, source, target),
+                 .cause = Cause::session_deadline_passed,
+                 .detail =
+                     "bytes of something that was given up, because it did not end, may "
+                     "still arrive in its " +
+                     std::string(place == &source ? "source" : "target"),
+                 .remedy =
+                     "use other memory until it has ended; if it never does, a GPU or a "
+                     "drive hangs: the kernel's log (dmesg) and nvidia-smi say which"};
+  }
+  return {};
+}
+
 Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const Place& target,
                                Policy policy, bool later) {
   Result<TransferPlan> plan = plan_transfer(state, source, target, policy);
@@ -74,6 +94,8 @@ Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const P
                  .detail = std::string(cause_row(Cause::async_path_unproven).sentence)};
   }
   if (probe_disproves(state, *plan, source, target, later)) {
+    // One that hangs in the places themselves would write after any other mover.
+    if (Status quiet = nothing_may_arrive(state, source, target); !quiet.ok()) return quiet.error();
     return plan_transfer(state, source, target, policy);
   }
   return plan;
@@ -81,6 +103,7 @@ Result<TransferPlan> plan_anew(SessionState& state, const Place& source, const P
 
 Result<TransferPlan> prepare(SessionState& state, const Place& source, const Place& target,
                              Policy policy, std::optional<core::Confirmed>* confirmed, bool later) {
+  if (Status quiet = nothing_may_arrive(state, source, target); !quiet.ok()) return quiet.error();
   const Lessons lessons = lessons_of(state);
   const std::optional<PlanQuestion> asked = plan_question(state, source, target, policy);
   if (asked.has_value()) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,9 +14,33 @@
 #include "session/transfer_state.hpp"
 
 namespace nobounce::session {
+
+namespace {
+
+/// Memory of probes that a copy still uses: given back when what was given up has ended.
+struct SpoiledMemory {
+  SpoiledMemory(SessionState& owner, const GpuMemory& spoiled) : session(owner), memory(spoiled) {}
+  ~SpoiledMemory() {
+    const core::RegionView view{memory, AllocationKind::device};
+    session.providers.nvme->detach(view);
+    if (session.providers.storage != nullptr) session.providers.storage->detach(view);
+    free_gpu(session, memory);
+  }
+  SpoiledMemory(const SpoiledMemory&) = delete;
+  SpoiledMemory& operator=(const SpoiledMemory&) = delete;
+  SessionState& session;
+  GpuMemory memory;
+};
+
+}  // namespace
+
 Result<GpuMemory> probe_memory(SessionState& state, std::uint32_t gpu) {
   const auto found = state.probe_memory.find(gpu);
-  if (found != state.probe_memory.end()) return found->second;
+  if (found != state.probe_memory.end()) {
+    if (!state.given_up.any() || !state.given_up.uses(found->second)) return found->second;
+    state.given_up.keep(std::make_shared<SpoiledMemory>(state, found->second));
+    state.probe_memory.erase(found);
+  }
   Result<GpuMemory> memory = allocate_gpu(state, gpu, probe_bytes);
   if (!memory.ok()) return memory;
   if (state.providers.storage != nullptr)
@@ -30,8 +55,9 @@ GpuMemory first_bytes(const GpuMemory& memory, std::uint64_t length) {
   return GpuMemory{memory.gpu, memory.address, length};
 }
 
+/// `buffer` owns the host memory that takes part.
 core::Completion move(SessionState& state, ProviderKind provider, const Place& source,
-                      const Place& target) {
+                      const Place& target, std::shared_ptr<OwnBuffer> buffer = nullptr) {
   return run_operation(
       state,
       Segment{.offset_bytes = 0,
@@ -39,7 +65,12 @@ core::Completion move(SessionState& state, ProviderKind provider, const Place& s
               .source = source,
               .target = target,
               .provider = provider,
-              .expected = provider == ProviderKind::staged ? Carriage::staged : Carriage::direct});
+              .expected = provider == ProviderKind::staged ? Carriage::staged : Carriage::direct},
+      std::move(buffer));
+}
+
+HostMemory place_of(const ProbeBuffer& buffer, std::uint64_t length) {
+  return HostMemory{buffer.data(), length};
 }
 
 Result<bool> read_whole(SessionState& state, const system::OpenFile& file, std::byte* target,
@@ -89,13 +120,13 @@ std::optional<Status> probe_read(SessionState& state, const FileRange& range,
   if (!*whole) return std::nullopt;  // shorter than it was: the transfer itself will say so
   // Fill the target with something that the file does not hold, so that a lost write shows.
   for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
-  const HostMemory arrived_place{arrived->data(), length};
+  const HostMemory arrived_place = place_of(*arrived, length);
   const GpuMemory target = first_bytes(memory, length);
   for (const auto& [provider, from, to] :
        {std::tuple{ProviderKind::staged, Place{arrived_place}, Place{target}},
         std::tuple{ProviderKind::storage, Place{range}, Place{target}},
         std::tuple{ProviderKind::staged, Place{target}, Place{arrived_place}}}) {
-    const core::Completion ended = move(state, provider, from, to);
+    const core::Completion ended = move(state, provider, from, to, arrived->owner());
     if (!ended.error.has_value()) continue;
     if (changed_meanwhile(state, range, expected->data())) return std::nullopt;  // cut short
     return *ended.error;
@@ -117,7 +148,7 @@ Status probe_write(SessionState& state, const FileRange& range, const GpuMemory&
   for (const auto& [provider, from, to] :
        {std::tuple{ProviderKind::staged, Place{sent_place}, Place{memory}},
         std::tuple{ProviderKind::storage, Place{memory}, Place{range}}}) {
-    const core::Completion ended = move(state, provider, from, to);
+    const core::Completion ended = move(state, provider, from, to, sent->owner());
     if (ended.error.has_value()) return *ended.error;
   }
   Result<bool> whole = read_whole(state, *file, arrived->data(), probe_bytes, range.offset);
@@ -144,8 +175,14 @@ std::optional<FileRange> probe_range(const SessionState& state, const FileRange&
 }
 
 /// The bytes of GPU memory by way of host memory, or into it.
-Status stage(SessionState& state, const Place& source, const Place& target) {
-  const core::Completion ended = move(state, ProviderKind::staged, source, target);
+Status stage(SessionState& state, const GpuMemory& source, const ProbeBuffer& target) {
+  const core::Completion ended = move(state, ProviderKind::staged, source,
+                                      place_of(target, source.length_bytes), target.owner());
+  return ended.error.has_value() ? Status(*ended.error) : Status{};
+}
+Status stage(SessionState& state, const ProbeBuffer& source, const GpuMemory& target) {
+  const core::Completion ended = move(
+      state, ProviderKind::staged, place_of(source, target.length_bytes), target, source.owner());
   return ended.error.has_value() ? Status(*ended.error) : Status{};
 }
 
@@ -162,22 +199,18 @@ Status probe_peer(SessionState& state, const GpuMemory& source, const GpuMemory&
   if (!saved.ok()) return saved.error();
   Result<ProbeBuffer> arrived = ProbeBuffer::make(state.host);
   if (!arrived.ok()) return arrived.error();
-  const HostMemory arrived_place{arrived->data(), length};
-  const HostMemory saved_place{saved->data(), length};
-  if (Status read = stage(state, from, HostMemory{expected->data(), length}); !read.ok())
-    return read;
-  if (Status read = stage(state, to, saved_place); !read.ok()) return read;
+  if (Status read = stage(state, from, *expected); !read.ok()) return read;
+  if (Status read = stage(state, to, *saved); !read.ok()) return read;
   for (std::uint64_t i = 0; i < length; ++i) arrived->data()[i] = ~expected->data()[i];
-  if (Status spoiled = stage(state, arrived_place, to); !spoiled.ok()) return spoiled;
+  if (Status spoiled = stage(state, *arrived, to); !spoiled.ok()) return spoiled;
   const core::Completion copied = move(state, ProviderKind::peer, from, to);
-  Status probed =
-      copied.error.has_value() ? Status(*copied.error) : stage(state, to, arrived_place);
+  Status probed = copied.error.has_value() ? Status(*copied.error) : stage(state, to, *arrived);
   if (probed.ok() && std::memcmp(expected->data(), arrived->data(), length) != 0) {
     Error error = data_differs("probe a peer copy");
     error.cause = suspect == Cause::none ? Cause::p2p_wrong_data : suspect;
     probed = error;
   }
-  if (!probed.ok()) (void)stage(state, saved_place, to);
+  if (!probed.ok()) (void)stage(state, *saved, to);
   return probed;
 }
 

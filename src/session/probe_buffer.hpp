@@ -1,8 +1,9 @@
-// Host memory for the length of a probe.
+// Host memory outside any region, for the length of a probe or a checksum.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "system/host.hpp"
@@ -11,26 +12,45 @@ namespace nobounce::session {
 
 inline constexpr std::uint64_t probe_bytes = 4096;
 
-/// A host buffer for the length of a probe.
-class ProbeBuffer {
+/// Memory that is freed when nobody has it any more: its owner, or whoever keeps what was given up.
+class OwnBuffer {
  public:
-  static Result<ProbeBuffer> make(system::Host& host) {
-    Result<system::HostBuffer> buffer = host.memory().allocate_plain(probe_bytes, 0);
-    if (!buffer.ok()) return std::move(buffer).error();
-    return ProbeBuffer(host, *buffer);
+  static Result<std::shared_ptr<OwnBuffer>> plain(system::Host& host, std::uint64_t length_bytes) {
+    return own(host, host.memory().allocate_plain(length_bytes, 0));
   }
-  ProbeBuffer(ProbeBuffer&& other) noexcept
-      : host_(other.host_), buffer_(std::exchange(other.buffer_, system::HostBuffer{})) {}
-  ProbeBuffer& operator=(ProbeBuffer&&) = delete;
-  ~ProbeBuffer() {
-    if (buffer_.address != nullptr) host_->memory().free(buffer_);
+  static Result<std::shared_ptr<OwnBuffer>> pinned(system::Host& host, std::uint64_t length_bytes) {
+    return own(host, host.memory().allocate_pinned(length_bytes, 0, system::MemoryUse::user));
   }
+  ~OwnBuffer() { host_.memory().free(buffer_); }
+  OwnBuffer(const OwnBuffer&) = delete;
+  OwnBuffer& operator=(const OwnBuffer&) = delete;
   [[nodiscard]] std::byte* data() const { return buffer_.address; }
 
  private:
-  ProbeBuffer(system::Host& host, system::HostBuffer buffer) : host_(&host), buffer_(buffer) {}
-  system::Host* host_;
+  static Result<std::shared_ptr<OwnBuffer>> own(system::Host& host,
+                                                Result<system::HostBuffer> buffer) {
+    if (!buffer.ok()) return std::move(buffer).error();
+    return std::shared_ptr<OwnBuffer>(new OwnBuffer(host, *buffer));
+  }
+  OwnBuffer(system::Host& host, system::HostBuffer buffer) : host_(host), buffer_(buffer) {}
+  system::Host& host_;
   system::HostBuffer buffer_;
+};
+
+/// One for a probe.
+class ProbeBuffer {
+ public:
+  static Result<ProbeBuffer> make(system::Host& host) {
+    Result<std::shared_ptr<OwnBuffer>> buffer = OwnBuffer::plain(host, probe_bytes);
+    if (!buffer.ok()) return std::move(buffer).error();
+    return ProbeBuffer(std::move(*buffer));
+  }
+  [[nodiscard]] std::byte* data() const { return buffer_->data(); }
+  [[nodiscard]] const std::shared_ptr<OwnBuffer>& owner() const { return buffer_; }
+
+ private:
+  explicit ProbeBuffer(std::shared_ptr<OwnBuffer> buffer) : buffer_(std::move(buffer)) {}
+  std::shared_ptr<OwnBuffer> buffer_;
 };
 
 }  // namespace nobounce::session

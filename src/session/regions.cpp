@@ -1,5 +1,6 @@
 // Regions: GPU and host memory that a session may transfer.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,26 @@ constexpr std::uint64_t gpu_granularity_bytes = 2u << 20;
 bool overflows_granularity(std::uint64_t length_bytes) {
   return length_bytes > UINT64_MAX - gpu_granularity_bytes;
 }
+
+/// Memory that is freed when what was given up has ended.
+struct GpuFreedLater {
+  GpuFreedLater(SessionState& owner, const GpuMemory& left) : session(owner), memory(left) {}
+  ~GpuFreedLater() { free_gpu(session, memory); }
+  GpuFreedLater(const GpuFreedLater&) = delete;
+  GpuFreedLater& operator=(const GpuFreedLater&) = delete;
+  SessionState& session;
+  GpuMemory memory;
+};
+struct HostFreedLater {
+  HostFreedLater(SessionState& owner, const system::HostBuffer& left)
+      : session(owner), buffer(left) {}
+  ~HostFreedLater() { free_host(session, buffer); }
+  HostFreedLater(const HostFreedLater&) = delete;
+  HostFreedLater& operator=(const HostFreedLater&) = delete;
+  SessionState& session;
+  system::HostBuffer buffer;
+};
+
 }  // namespace
 
 RegionEntry* find_region(SessionState& state, const GpuMemory& memory) {
@@ -86,10 +107,20 @@ Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu, std::uint
 
 void free_gpu(SessionState& state, const GpuMemory& memory) {
   if (state.contexts == nullptr) return;
+  // The driver frees nothing before all that it was told to do has ended: with a copy that hangs it
+  // would wait for ever, whosever the copy and the memory are.
+  if (state.given_up.copies_hang() || (state.given_up.any() && state.given_up.uses(memory)))
+    return state.given_up.keep(std::make_shared<GpuFreedLater>(state, memory));
   Result<system::cuda::CUcontext> context = state.contexts->context(memory.gpu);
   if (!context.ok()) return;
   const system::ContextGuard guard(state.contexts->table(), *context);
   (void)state.contexts->table().mem_free(memory.address.value);
+}
+
+void free_host(SessionState& state, const system::HostBuffer& buffer) {
+  if (buffer.pinned && state.given_up.copies_hang())
+    return state.given_up.keep(std::make_shared<HostFreedLater>(state, buffer));
+  state.host.memory().free(buffer);
 }
 
 RegionState::RegionState(SessionState& owner, Place covered, AllocationKind memory_kind)
@@ -141,7 +172,7 @@ RegionState::~RegionState() {
       const std::scoped_lock lock(session.regions_mutex);
       session.host_regions.erase(reinterpret_cast<std::uint64_t>(owned_host.address));
     }
-    session.host.memory().free(owned_host);
+    free_host(session, owned_host);
   }
   --session.handles;
 }

@@ -46,8 +46,12 @@ ServerConnection::ServerConnection(const ServerShare& share, std::uint64_t seria
 
 ServerConnection::~ServerConnection() {
   if (lanes_open_) share_.session.providers.rdma->close_connection(number_);
+}
+
+void ServerConnection::end_by(std::uint64_t deadline_ns) {
+  relay_.drop_waiting();
   // A copy engine may still be at it.
-  (void)share_.session.host.workers().wait([this] { return !relay_.step(); }, 0);
+  (void)share_.session.host.workers().wait([this] { return !relay_.step(); }, deadline_ns);
 }
 
 bool ServerConnection::greeting() const {

@@ -1,6 +1,7 @@
 // The passive end of one connection: what its peer may use, and what it says it does.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,6 +26,9 @@ struct ExportEntry {
   RemoteAccess access = RemoteAccess::read;
   std::string device;  ///< `gpu:0`
   bool withdrawn = false;
+  bool given_up = false;  ///< whoever withdrew it is gone, and its memory is kept
+  /// No peer reaches it any more.
+  std::shared_ptr<std::atomic<bool>> gone = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// What all connections of a server share.
@@ -45,6 +49,8 @@ class ServerConnection {
   ServerConnection& operator=(const ServerConnection&) = delete;
   ~ServerConnection();
 
+  /// For the end of the server: waits for its copies, until then at most. What hangs is given up.
+  void end_by(std::uint64_t deadline_ns);
   /// Goes on with whatever can be gone on with. `full`: no more connections may stand. Answers
   /// whether anything moved.
   bool step(bool full);
@@ -61,6 +67,9 @@ class ServerConnection {
     return std::string_view(address_).substr(0, address_.rfind(':'));
   }
   [[nodiscard]] bool copying() const { return copying_; }
+  [[nodiscard]] std::uint64_t look_again_ns(std::uint64_t now_ns) const {
+    return relay_.look_again_ns(now_ns);
+  }
   [[nodiscard]] system::Network::Watch watch() const { return link_.watch(); }
   [[nodiscard]] std::uint64_t wait_until_ns() const { return link_.wait_until_ns(); }
 

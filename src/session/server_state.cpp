@@ -20,7 +20,7 @@ constexpr std::size_t greeting_max = 128;
 constexpr std::size_t accepted_at_once = 64;
 constexpr std::size_t events_max = 8192;
 constexpr std::uint64_t serve_idle_wait_ns = 250'000'000;
-constexpr std::uint64_t copying_wait_ns = 50'000;
+constexpr std::uint64_t withdraw_patience_ns = 2 * provider::copy_patience_ns;
 constexpr std::uint64_t serve_poll_wait_ns = 1'000'000;  // where a wait cannot sleep
 
 }  // namespace
@@ -86,7 +86,11 @@ ServerState::~ServerState() {
     wake();
     session_.host.workers().stop(*worker_);
   }
+  // One patience for all of them together.
+  const std::uint64_t deadline_ns = session_.host.clock().now_ns() + drop_patience_ns;
+  for (ServerConnection& connection : connections_) connection.end_by(deadline_ns);
   connections_.clear();
+  for (const auto& [number, entry] : exports_) entry.gone->store(true);
   if (listener_.valid()) network_->close(listener_);
   if (waker_.valid()) network_->close(waker_);
   {
@@ -173,44 +177,49 @@ Result<std::uint32_t> ServerState::add_export(const Place& place, AllocationKind
 }
 
 void ServerState::withdraw(std::uint32_t number) {
+  ExportEntry withdrawn;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = exports_.find(number);
     if (found == exports_.end()) return;
     found->second.withdrawn = true;
+    withdrawn = found->second;
   }
   wake();
-  (void)session_.host.workers().wait(
-      [&] {
-        const std::scoped_lock lock(mutex_);
-        return !exports_.contains(number);
-      },
-      0);
+  // The worker gives up on copies that hang, so it is waited for longer than that.
+  const auto gone = [&] { return withdrawn.gone->load(); };
+  if (session_.host.workers().wait(gone, session_.host.clock().now_ns() + withdraw_patience_ns)) {
+    return;
+  }
+  give_up(session_, withdrawn.gone, [gone = withdrawn.gone.get()] { return gone->load(); }, {},
+          {withdrawn.place});
+  const std::scoped_lock lock(mutex_);
+  const auto found = exports_.find(number);
+  if (found != exports_.end()) found->second.given_up = true;
 }
 
 bool ServerState::exports_any_of(const Place& place) {
   const std::scoped_lock lock(mutex_);
-  return std::any_of(exports_.begin(), exports_.end(),
-                     [&](const auto& entry) { return overlaps(entry.second.place, place); });
+  return std::any_of(exports_.begin(), exports_.end(), [&](const auto& entry) {
+    return !entry.second.given_up && overlaps(entry.second.place, place);
+  });
 }
 
-bool ServerState::withdraw_some() {
-  bool waiting = false;
+void ServerState::withdraw_some() {
   for (auto entry = exports_.begin(); entry != exports_.end();) {
     bool quiet = true;
     if (entry->second.withdrawn) {
       for (ServerConnection& connection : connections_)
         quiet = connection.revoke(entry->first) && quiet;
     }
-    waiting = waiting || !quiet;
     if (entry->second.withdrawn && quiet) {
+      entry->second.gone->store(true);
       entry = exports_.erase(entry);
       session_.host.workers().notify();
     } else {
       ++entry;
     }
   }
-  return waiting;
 }
 
 /// Somebody who only knocks and says nothing must not keep others out.
@@ -270,12 +279,11 @@ bool ServerState::step_connections() {
 system::Step ServerState::step() {
   if (stopping_) return system::Step::done();
   bool moved = false;
-  bool copying = false;
   {
     const std::scoped_lock lock(mutex_);
     moved = accept_some();
     moved = step_connections() || moved;
-    copying = withdraw_some();
+    withdraw_some();
   }
   if (moved) return system::Step::busy();
   const std::uint64_t now_ns = session_.host.clock().now_ns();
@@ -284,11 +292,10 @@ system::Step ServerState::step() {
   if (!accept_failed_) watched.push_back({.socket = listener_});
   for (const ServerConnection& connection : connections_) {
     watched.push_back(connection.watch());
-    copying = copying || connection.copying();
-    const std::uint64_t until_ns = connection.wait_until_ns();
-    if (until_ns != 0) wait_ns = std::min(wait_ns, until_ns > now_ns ? until_ns - now_ns : 0);
+    const std::uint64_t look_ns = connection.copying() ? connection.look_again_ns(now_ns) : 0;
+    for (const std::uint64_t until_ns : {connection.wait_until_ns(), look_ns})
+      if (until_ns != 0) wait_ns = std::min(wait_ns, until_ns > now_ns ? until_ns - now_ns : 0);
   }
-  if (copying) wait_ns = std::min(wait_ns, copying_wait_ns);
   if (network_->wait(watched, wait_ns)) return system::Step::busy();
   return system::Step::idle_until(now_ns + std::min(wait_ns, serve_poll_wait_ns));
 }

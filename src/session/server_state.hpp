@@ -33,7 +33,7 @@ class ServerState final : public system::Worker {
 
   [[nodiscard]] Result<std::uint32_t> add_export(const Place& place, AllocationKind kind,
                                                  std::string_view name, RemoteAccess access);
-  /// Returns when no peer reaches it any more.
+  /// Returns when no peer reaches it any more, or with its memory kept until that is so.
   void withdraw(std::uint32_t number);
   [[nodiscard]] bool exports_any_of(const Place& place);
 
@@ -48,7 +48,7 @@ class ServerState final : public system::Worker {
   bool accept_some();
   bool step_connections();
   void make_room();
-  bool withdraw_some();
+  void withdraw_some();
   void tell(ServerEvent event);
   void wake();
 

@@ -146,6 +146,8 @@ void close_session(SessionState& state);
 /// storage.
 [[nodiscard]] Result<GpuMemory> allocate_gpu(SessionState& state, std::uint32_t gpu,
                                              std::uint64_t length_bytes);
+/// While a copy that was given up on still flies nothing is freed before the session's end.
 void free_gpu(SessionState& state, const GpuMemory& memory);
+void free_host(SessionState& state, const system::HostBuffer& buffer);
 
 }  // namespace nobounce::session

@@ -561,34 +561,4 @@ void attach_for_storage(SessionState& state, const GpuMemory& memory) {
   (void)state.providers.storage->attach(view);
 }
 
-namespace {
-
-struct SingleSink : CompletionSink {
-  void on_completion(const core::Completion& ended) override {
-    completion = ended;
-    done = true;
-  }
-  core::Completion completion;
-  std::atomic<bool> done{false};
-};
-
-}  // namespace
-
-core::Completion run_operation(SessionState& state, const Segment& segment) {
-  SingleSink sink;
-  {
-    const std::scoped_lock lock(state.dispatcher->mutex());
-    const core::Operation operation{
-        .id = state.dispatcher->expect(sink), .segment = segment, .deadline_ns = 0};
-    state.providers.of(segment)->submit(std::span(&operation, 1));
-  }
-  (void)state.host.workers().wait(
-      [&] {
-        if (!sink.done) state.dispatcher->dispatch();
-        return sink.done.load();
-      },
-      0);
-  return sink.completion;
-}
-
 }  // namespace nobounce::session

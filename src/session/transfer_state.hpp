@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -136,8 +137,11 @@ struct TransferState_ : CompletionSink {
 /// Whether two places share a byte; for files, whether they are one.
 [[nodiscard]] bool overlaps(const Place& first, const Place& second);
 
-/// Runs one operation outside any receipt and ledger (probes, checksums) and waits for it.
-[[nodiscard]] core::Completion run_operation(SessionState& state, const Segment& segment);
+/// Runs one operation outside any receipt and ledger (probes, checksums) and waits for it, for
+/// drop_patience_ns at most: then it is given up, with what it uses. `uses` owns memory that no
+/// region owns.
+[[nodiscard]] core::Completion run_operation(SessionState& state, const Segment& segment,
+                                             std::shared_ptr<void> uses);
 
 /// Makes sure the storage provider knows the GPU memory of a route that it will move. Failure is
 /// not an error: the provider then uses the memory unregistered, and says so.

@@ -6,14 +6,14 @@
 namespace nobounce::system {
 
 namespace {
-constexpr std::uint64_t look_again_ns = 20'000;
 constexpr std::uint64_t destructor_patience_ns = 5'000'000'000;
 }  // namespace
 
 Step Copier::Watch::step() {
   const std::uint64_t now_ns = host_.clock().now_ns();
   if (copies_.advance(now_ns)) host_.workers().notify();
-  return copies_.idle() ? Step::idle() : Step::idle_until(now_ns + look_again_ns);
+  const std::uint64_t again_ns = copies_.look_again_ns(now_ns);
+  return again_ns == 0 ? Step::idle() : Step::idle_until(again_ns);
 }
 
 Copier::Copier(Host& host, CudaContexts& contexts, std::string name)
@@ -57,6 +57,11 @@ void Copier::refuse(core::OperationId operation, Error error) {
 
 void Copier::submitted() {
   host_.workers().notify();
+}
+
+void Copier::watch_strays() {
+  // Without a watch it is looked at when others poll; until it lands its memory stays.
+  (void)wake_watch();
 }
 
 void Copier::cancel(core::OperationId operation) {

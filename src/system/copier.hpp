@@ -30,7 +30,9 @@ class Copier {
   /// After a batch of copy and refuse: waiters look again.
   void submitted();
   [[nodiscard]] std::size_t poll(std::uint64_t now_ns, std::span<core::Completion> completions) {
-    return copies_.poll(now_ns, completions);
+    const std::size_t count = copies_.poll(now_ns, completions);
+    if (count > 0 && copies_.new_strays()) watch_strays();
+    return count;
   }
   void cancel(core::OperationId operation);
   /// As Provider::rest.
@@ -51,6 +53,8 @@ class Copier {
   };
 
   [[nodiscard]] Status wake_watch();
+  /// Somebody has to look at what nobody waits for.
+  void watch_strays();
 
   Host& host_;
   std::string name_;

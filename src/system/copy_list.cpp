@@ -12,6 +12,12 @@ namespace {
 constexpr std::uint64_t piece_bytes_most = 256u << 20;
 /// A copy that runs when the deadline passes gets this long to end, so that its bytes are counted.
 constexpr std::uint64_t landing_grace_ns = 100'000'000;
+/// The same for one that was cancelled and has no deadline, or a late one.
+constexpr std::uint64_t cancel_patience_ns = 20'000'000'000;
+/// What has flown for so long is looked at rarely.
+constexpr std::uint64_t stale_after_ns = 1'000'000'000;
+constexpr std::uint64_t look_soon_ns = 20'000;
+constexpr std::uint64_t look_rarely_ns = 10'000'000;
 
 CopyEnds ends_of(const Segment& segment, std::uint64_t offset_bytes) {
   CopyEnds ends;
@@ -61,7 +67,35 @@ bool CopyList::advance(std::uint64_t now_ns) {
   return !completions_.empty();
 }
 
+void CopyList::look_at_strays() {
+  std::erase_if(strays_, [this](Stray& stray) {
+    std::optional<Error> error;
+    if (streams_.look(stray.copy, error) == Landing::flying) return false;
+    stray.landed->store(true, std::memory_order_release);
+    return true;
+  });
+}
+
+void CopyList::give_up_on(Job& job) {
+  job.copy.on->broken = true;
+  const Segment& segment = job.operation.segment;
+  strays_.push_back({job.copy, streams_.strays().add({segment.source}, {segment.target})});
+  new_strays_ = true;
+  stop(job, job.cancelled ? Cause::session_cancelled : Cause::session_deadline_passed,
+       "the copy hangs; it may still reach its target later");
+}
+
+std::uint64_t CopyList::look_again_ns(std::uint64_t now_ns) const {
+  const std::lock_guard lock(mutex_);
+  if (jobs_.empty() && strays_.empty()) return 0;
+  const bool fresh = std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) {
+    return now_ns < job.started_ns + stale_after_ns;
+  });
+  return now_ns + (fresh ? look_soon_ns : look_rarely_ns);
+}
+
 void CopyList::advance_all(std::uint64_t now_ns) {
+  look_at_strays();
   for (std::size_t i = 0; i < jobs_.size();) {
     if (!advance(jobs_[i], now_ns)) {
       ++i;
@@ -80,10 +114,10 @@ bool CopyList::advance(Job& job, std::uint64_t now_ns) {
     std::optional<Error> error;
     const Landing landing = streams_.look(job.copy, error);
     if (landing == Landing::flying) {
-      if (!late || now_ns < std::max(deadline_ns, job.started_ns) + landing_grace_ns) return false;
-      job.copy.on->broken = true;
-      stop(job, Cause::session_deadline_passed,
-           "the copy hangs; it may still reach its target later");
+      if (job.cancelled && job.give_up_ns == 0) job.give_up_ns = now_ns + cancel_patience_ns;
+      const bool over = late && now_ns >= std::max(deadline_ns, job.started_ns) + landing_grace_ns;
+      if (!over && (job.give_up_ns == 0 || now_ns < job.give_up_ns)) return false;
+      give_up_on(job);
       return true;
     }
     if (landing == Landing::landed) job.arrived_bytes += job.piece_bytes;
@@ -170,6 +204,7 @@ void CopyList::cancel(core::OperationId id) {
   const std::lock_guard lock(mutex_);
   for (Job& job : jobs_) {
     if (job.operation.id != id) continue;
+    job.cancelled = true;
     // All of it may be in flight already; then it ends as if nobody had asked.
     if (job.arrived_bytes + job.piece_bytes == job.operation.segment.length_bytes) continue;
     stop(job, Cause::session_cancelled, "the operation was cancelled");
@@ -179,6 +214,7 @@ void CopyList::cancel(core::OperationId id) {
 void CopyList::cancel_all() {
   const std::lock_guard lock(mutex_);
   for (Job& job : jobs_) {
+    job.cancelled = true;
     if (job.arrived_bytes + job.piece_bytes == job.operation.segment.length_bytes) continue;
     stop(job, Cause::session_cancelled, "the provider is being closed");
   }

@@ -1,7 +1,9 @@
 // Copies by the GPUs' copy engines: each operation piece by piece, so that a deadline or a cancel
-// can stop it between.
+// can stop it between. A copy that hangs past its deadline is given up on, and looked at until it
+// lands.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -11,6 +13,7 @@
 
 #include "core/provider.hpp"
 #include "system/copy_streams.hpp"
+#include "system/stray_copies.hpp"
 
 namespace nobounce::system {
 
@@ -42,6 +45,12 @@ class CopyList {
   void cancel(core::OperationId id);
   void cancel_all();
   [[nodiscard]] bool idle() const;
+  /// When to look again where nobody polls; 0: there is nothing to look at.
+  [[nodiscard]] std::uint64_t look_again_ns(std::uint64_t now_ns) const;
+  /// Whether copies have outlived their operations since it was last asked.
+  [[nodiscard]] bool new_strays() {
+    return new_strays_.load(std::memory_order_relaxed) && new_strays_.exchange(false);
+  }
   bool release();
 
  private:
@@ -54,10 +63,19 @@ class CopyList {
     std::uint64_t looked_ns = 0;    ///< when it was last looked at
     CopyInFlight copy;
     bool stopped = false;
+    bool cancelled = false;
+    std::uint64_t give_up_ns = 0;  ///< on the copy of a cancelled one; 0: not known yet
     std::optional<Error> error;
   };
 
+  struct Stray {
+    CopyInFlight copy;
+    StrayCopies::Landed landed;
+  };
+
   void advance_all(std::uint64_t now_ns);
+  void look_at_strays();
+  void give_up_on(Job& job);
   [[nodiscard]] bool advance(Job& job, std::uint64_t now_ns);  ///< true: it has ended
   /// `current` as in CopyEnds.
   void launch(Job& job, std::uint64_t now_ns, cuda::CUcontext current);
@@ -67,6 +85,8 @@ class CopyList {
   mutable std::mutex mutex_;
   CopyStreams streams_;
   std::vector<Job> jobs_;
+  std::vector<Stray> strays_;
+  std::atomic<bool> new_strays_{false};
   std::vector<core::Completion> completions_;
 };
 

@@ -89,6 +89,7 @@ class CopyStreams {
   static void end_rest(const Rest& rest);
   /// Gives streams and events back. False if some had to be left because a copy hangs.
   bool release();
+  [[nodiscard]] StrayCopies& strays() const { return contexts_.strays(); }
 
  private:
   [[nodiscard]] Result<CopyStream*> find(const CopyLane& lane);

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "system/stray_copies.hpp"
+
 namespace nobounce::system {
 namespace {
 
@@ -94,6 +96,11 @@ struct CudaContexts::State {
   Cuda* cuda = nullptr;
   std::uint64_t process_id = 0;
   std::deque<Entry> entries;  // by machine index; a deque, because a mutex does not move
+  StrayCopies strays{[this] {
+    host->process().warn(
+        "nobounce: a copy does not end, and its bytes may still arrive: what it uses of regions of "
+        "the session stays as it is until it has ended");
+  }};
 
   [[nodiscard]] bool forked() const { return host->process().id() != process_id; }
   [[nodiscard]] Error missing(std::uint32_t gpu) const;
@@ -150,6 +157,10 @@ Result<std::unique_ptr<CudaContexts>> CudaContexts::open(Host& host, const Machi
 
 Cuda& CudaContexts::table() const {
   return *state_->cuda;
+}
+
+StrayCopies& CudaContexts::strays() const {
+  return state_->strays;
 }
 
 Error CudaContexts::State::missing(std::uint32_t gpu) const {

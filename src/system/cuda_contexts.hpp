@@ -12,6 +12,8 @@
 
 namespace nobounce::system {
 
+class StrayCopies;
+
 /// Makes a context current for its lifetime and restores what was current before.
 class ContextGuard {
  public:
@@ -60,6 +62,8 @@ class CudaContexts {
   [[nodiscard]] Result<cuda::CUdevice> device(std::uint32_t gpu) const;
   /// The machine's GPU that a CUDA ordinal is.
   [[nodiscard]] Result<std::uint32_t> gpu_of_ordinal(int ordinal) const;
+  /// Copies in these contexts that somebody gave up on.
+  [[nodiscard]] StrayCopies& strays() const;
 
  private:
   CudaContexts();

@@ -126,6 +126,44 @@ h1:77:91 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0
 )",
      Member::rdma, Verdict::staged, Cause::rdma_socket_transport, "unset NCCL_IB_DISABLE", "",
      Cause::rdma_no_rdma_device},
+    {"RCCL names itself on a line of its own",
+     R"(RCCL version : 2.22.3-develop:b5c3b9a
+HIP version  : 6.4.43482-0f2d60242
+mi300-01:4012:4100 [0] NCCL INFO NET/IB : Using [0]bnxt_re0:1/RoCE [1]bnxt_re1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>
+mi300-01:4012:4100 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'bnxt_re0'
+mi300-01:4012:4100 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0 comm 0x55 nRanks 16
+)",
+     Member::rdma, Verdict::staged, Cause::rdma_peermem_not_loaded, "amdkfd", "modprobe nvidia",
+     Cause::none},
+    {"a limit that no adapter is near enough for",
+     R"(w:77:301 [0] NCCL INFO NCCL_NET_GDR_LEVEL set by environment to LOC
+w:77:301 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.244.1.17<0>
+w:77:301 [0] NCCL INFO GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 4 > 0)
+w:77:301 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0
+)",
+     Member::rdma, Verdict::staged, Cause::rdma_distance_over_limit, "unset NCCL_NET_GDR_LEVEL",
+     "raise the limit", Cause::rdma_peermem_not_loaded},
+    {"shared memory although the driver offers peer access",
+     R"(box:900:950 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct
+box:900:951 [1] NCCL INFO Channel 00 : 1[1] -> 0[0] via SHM/direct/direct
+$ nvidia-smi topo -p2p r
+ 	GPU0	GPU1	
+ GPU0	X	OK	
+ GPU1	OK	X	
+)",
+     Member::p2p, Verdict::staged, Cause::p2p_shared_memory_transport,
+     "NCCL_P2P_LEVEL=", "driver refuses", Cause::p2p_product_not_supported},
+    {"a fabric manager of another version",
+     R"(Nov 30 01:00:00 dgx nv-fabricmanager[1821]: fabric manager NVIDIA GPU driver interface version 550.54.14 don't match with driver version 550.54.15. Please update with matching NVIDIA driver package.
+RuntimeError: CUDA error: system not yet initialized
+)",
+     Member::p2p, Verdict::impossible, Cause::machine_fabric_manager_absent, "nvidia-fabricmanager",
+     "", Cause::machine_cross_socket},
+    {"a container without adapters",
+     "# ibv_devinfo\nNo IB devices found\n# ls /dev/infiniband\nls: cannot access "
+     "'/dev/infiniband': No such file or directory\n",
+     Member::rdma, Verdict::impossible, Cause::rdma_no_rdma_device, "/dev/infiniband", "",
+     Cause::rdma_port_down},
     {"a port that no subnet manager has set up",
      "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Initializing\n\t\tPhysical state: "
      "LinkUp\n\t\tSM lid: 0\n\t\tLink layer: InfiniBand\n",

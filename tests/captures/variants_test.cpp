@@ -234,6 +234,24 @@ std::vector<Variant> variants() {
        "peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
        " 65536      5000             190.10             190.00             0.362\n",
        {{M::rdma, V::unknown, "mlx5_1", "", Cause::rdma_host_memory_test}}},
+      {"perftest: a command line without GPU memory",
+       "$ ib_write_bw -d mlx5_1 10.0.0.1\n                    RDMA_Write BW Test\n"
+       " Dual-port       : OFF          Device         : mlx5_1\n #bytes     #iterations    BW "
+       "peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+       " 65536      5000             190.10             190.00             0.362\n",
+       {{M::rdma, V::unknown, "mlx5_1", "", Cause::rdma_host_memory_test}}},
+      {"perftest: a command line with GPU memory, what it printed before its table cut out",
+       "$ ib_write_bw -d mlx5_1 --use_cuda=0 10.0.0.1\n                    RDMA_Write BW Test\n"
+       " Dual-port       : OFF          Device         : mlx5_1\n #bytes     #iterations    BW "
+       "peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+       " 65536      5000             190.10             190.00             0.362\n",
+       {{M::rdma, V::unknown, "mlx5_1", "", Cause::evidence_text_incomplete}}},
+      {"perftest: from its header on, behind a sentence",
+       "I ran ib_write_bw between our nodes:\n                    RDMA_Write BW Test\n"
+       " Dual-port       : OFF          Device         : mlx5_1\n #bytes     #iterations    BW "
+       "peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+       " 65536      5000             190.10             190.00             0.362\n",
+       {{M::rdma, V::unknown, "mlx5_1", "", Cause::evidence_text_incomplete}}},
       {"perftest: no dma-buf",
        "$ ib_write_bw -d mlx5_1 --use_cuda=1 --use_cuda_dmabuf\nPicking device No. 1\n"
        "allocated GPU buffer address at 00007f pointer=0x7f\nCouldn't allocate MR with "

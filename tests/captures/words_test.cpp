@@ -1,5 +1,7 @@
 // Lines that have none of a parser's words are not shown to it: nothing may be lost by that.
 #include <algorithm>
+#include <iterator>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -87,6 +89,43 @@ TEST(LineWords, LoseNothingOfLinesThatAreApart) {
       }
       EXPECT_TRUE(same_either_way({text})) << one.name << ", " << gap << " lines apart";
     }
+  }
+}
+
+/// Pieces of texts one behind another, cut and with lines of others between them.
+TEST(LineWords, LoseNothingOfTextsThatAreSpliced) {
+  std::vector<std::vector<std::string>> texts;
+  for (const CaseText& one : all_texts()) {
+    if (one.name.find("/cases/") != std::string::npos) texts.push_back(lines_of(one.text));
+  }
+  const char* const others[] = {"step 100 | loss: 2.31 | 9.8e-4",
+                                "   0   1.0 2.0",
+                                "  key : value",
+                                "<tag/>",
+                                "+-00.0",
+                                "identity",
+                                "001d",
+                                "wekafsio: 1",
+                                "-------------------",
+                                "1234 5000 0.0 196.1 0.37"};
+  std::mt19937 random(1);
+  for (int round = 0; round < 400; ++round) {
+    std::string text;
+    for (int part = 0; part < 3; ++part) {
+      const std::vector<std::string>& lines = texts[random() % texts.size()];
+      const std::size_t begin = lines.size() > 60 ? random() % (lines.size() - 60) : 0;
+      for (std::size_t i = begin; i < std::min(lines.size(), begin + 60); ++i) {
+        const std::size_t way = random() % 16;
+        if (way == 0) continue;
+        text += way == 1   ? lines[i].substr(0, random() % lines[i].size()) + '\n'
+                : way == 2 ? "node1: " + lines[i]
+                           : lines[i];
+        if (random() % 10 != 0) continue;
+        for (std::size_t gap = random() % 45; gap > 0; --gap)
+          text += std::string(others[random() % std::size(others)]) + '\n';
+      }
+    }
+    ASSERT_TRUE(same_either_way({text})) << "round " << round;
   }
 }
 

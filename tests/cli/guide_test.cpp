@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/program.hpp"
@@ -96,10 +97,23 @@ bool can_be_run(const std::string& command) {
          command.find('|') == std::string::npos && command.find("1GiB") == std::string::npos;
 }
 
+/// As a shell splits it. What a shell would take otherwise stands in quotes, for readers copy it.
 std::vector<std::string> words_of(const std::string& command) {
   std::vector<std::string> words;
-  std::istringstream stream(command.substr(std::string("nobounce ").size()));
-  for (std::string word; stream >> word;) words.push_back(word);
+  std::string word;
+  bool quoted = false;
+  for (const char c : command.substr(std::string("nobounce ").size()) + ' ') {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c != ' ' || quoted) {
+      if (!quoted) {
+        EXPECT_EQ(std::string("{}\"$*?;<>()").find(c), std::string::npos) << command;
+      }
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, {}));
+    }
+  }
   return words;
 }
 

@@ -130,7 +130,7 @@ TEST(Remote, TheServersLedgerAgreesWithWhatItsClientSaysOrSaysWhyItIsNotCompared
 }
 
 TEST(Remote, NothingIsTransferredAsSuch) {
-  Serving server({"--place", "gpu:0", "--length", "0", "--name", "w"});
+  Serving server({"--place", "gpu:0", "--length", "4096", "--name", "w"});
   const Ran ran = run_soft({"copy", server.place("w"), "gpu:1", "--length", "0", "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   EXPECT_EQ(number_at(document_of(ran), "/requested_bytes"), 0U);

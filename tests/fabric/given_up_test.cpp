@@ -11,8 +11,9 @@
 
 #include <nobounce/async.hpp>
 #include <nobounce/batch.hpp>
-#include "support/around_host.hpp"
+#include "support/silent_driver.hpp"
 #include "support/soft_session.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace nobounce::test {
 namespace {
@@ -21,36 +22,6 @@ namespace cuda = system::cuda;
 
 constexpr std::uint64_t part = 1u << 20;
 constexpr std::uint64_t patience_ns = 60'000'000'000;
-
-/// A driver of which nobody learns that a copy has ended.
-class SilentCuda final : public support::AroundCuda {
- public:
-  explicit SilentCuda(system::Cuda& inner) : AroundCuda(inner), inner_(inner) {}
-  bool silent = false;
-
-  CUresult stream_query(CUstream stream) override {
-    return silent ? cuda::error_not_ready : inner_.stream_query(stream);
-  }
-  CUresult event_query(CUevent event) override {
-    return silent ? cuda::error_not_ready : inner_.event_query(event);
-  }
-
- private:
-  system::Cuda& inner_;
-};
-
-class HearingProcess final : public system::Process {
- public:
-  explicit HearingProcess(system::Process& inner) : inner_(inner) {}
-  std::uint64_t id() override { return inner_.id(); }
-  bool alive(std::uint64_t process_id) override { return inner_.alive(process_id); }
-  std::uint32_t user() override { return inner_.user(); }
-  void warn(std::string_view line) override { lines.emplace_back(line); }
-  std::vector<std::string> lines;
-
- private:
-  system::Process& inner_;
-};
 
 /// Time that nobody has: while `silent`, a wait is over soon, and one without a deadline is a
 /// fault.
@@ -79,13 +50,6 @@ class ImpatientWorkers final : public system::Workers {
   system::Workers& inner_;
 };
 
-class HearingHost final : public support::AroundHost {
- public:
-  explicit HearingHost(system::Host& inner) : AroundHost(inner), heard(inner.process()) {}
-  system::Process& process() override { return heard; }
-  HearingProcess heard;
-};
-
 struct SilentRig {
   SilentRig() {
     auto made = fabric::SoftHost::create(machine_with("workstation"), {.deterministic = true});
@@ -104,6 +68,8 @@ struct SilentRig {
     memory = std::get<GpuMemory>(target->place());
   }
   void silence(bool wanted) { driver->silent = workers->silent = wanted; }
+  /// Copies do not end, and everybody has all the time that they want to wait.
+  void silence_copies() { driver->silent = true; }
   [[nodiscard]] bool still_there() const {
     unsigned type = 0;
     return driver->pointer_get_attribute(&type, cuda::pointer_memory_type, memory.address.value) ==
@@ -181,6 +147,74 @@ void drop_batch(SilentRig& rig) {
   ASSERT_TRUE(batch.ok());
 }
 
+/// The transfer ends with its deadline, and its copy goes on.
+void pass_deadline(SilentRig& rig, Policy policy) {
+  rig.silence_copies();
+  const Outcome late = rig.session->transfer(rig.source->place(), rig.target->place(),
+                                             {.policy = policy, .deadline_ns = 1'000'000});
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error->cause, Cause::session_deadline_passed);
+  // Whatever were written there now could be overwritten later.
+  const Outcome again = rig.session->transfer(rig.source->place(), rig.target->place());
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error->cause, Cause::session_deadline_passed);
+  EXPECT_NE(again.error->detail.find("may still arrive in its target"), std::string::npos)
+      << to_string(*again.error);
+  rig.silence(true);
+}
+
+void pass_deadline_directly(SilentRig& rig) {
+  pass_deadline(rig, Policy::direct_preferred);
+}
+void pass_deadline_staged(SilentRig& rig) {
+  pass_deadline(rig, Policy::staged_only);
+}
+
+void checksum(SilentRig& rig) {
+  rig.silence(true);
+  const auto sum = rig.session->checksum(rig.target->place());
+  ASSERT_FALSE(sum.ok());
+  EXPECT_EQ(sum.error().origin, ErrorOrigin::session);
+  EXPECT_EQ(sum.error().cause, Cause::session_deadline_passed);
+  EXPECT_NE(sum.error().attempted.find("gpu:0"), std::string::npos) << to_string(sum.error());
+  EXPECT_FALSE(sum.error().remedy.empty());
+}
+
+void fill(SilentRig& rig) {
+  rig.silence(true);
+  const Status filled = rig.session->fill_pattern(rig.target->place(), 1);
+  ASSERT_FALSE(filled.ok());
+  EXPECT_EQ(filled.error().cause, Cause::session_deadline_passed);
+}
+
+/// The pair's probe hangs in memory of the transfer itself.
+void probe_pair(SilentRig& rig) {
+  auto other = rig.session->allocate(1, 2 * part);
+  ASSERT_TRUE(other.ok());
+  rig.driver->at_copy_between = [&] { rig.silence(true); };
+  const Outcome outcome = rig.session->transfer(other->place(), rig.target->place());
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error->cause, Cause::session_deadline_passed);
+  EXPECT_NE(outcome.error->detail.find("may still arrive in its target"), std::string::npos)
+      << to_string(*outcome.error);
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0u);
+}
+
+/// A pair's probe hangs in memory of the session: the file is refused the direct path, and no more.
+void probe_storage(SilentRig& rig) {
+  const TemporaryDirectory folder;
+  write_file(folder.file("data"), random_bytes(part, 3));
+  auto file = rig.session->open_file(folder.file("data"));
+  ASSERT_TRUE(file.ok()) << to_string(file.error());
+  rig.silence(true);
+  const Outcome outcome = rig.session->transfer(file->place(), rig.target->place(0, part),
+                                                {.policy = Policy::direct_required});
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_TRUE(has_cause(outcome.receipt, Cause::session_deadline_passed))
+      << to_string(*outcome.error);
+  EXPECT_EQ(outcome.receipt.bytes.total(), 0u);
+}
+
 struct Dropped {
   const char* name;
   void (*drop)(SilentRig& rig);
@@ -217,8 +251,82 @@ INSTANTIATE_TEST_SUITE_P(Each, GivenUp,
                          ::testing::Values(Dropped{"Streams", drop_streams},
                                            Dropped{"Transfer", drop_transfer},
                                            Dropped{"ReplacedTransfer", replace_transfer},
-                                           Dropped{"Batch", drop_batch}),
+                                           Dropped{"Batch", drop_batch},
+                                           Dropped{"Deadline", pass_deadline_directly},
+                                           Dropped{"StagedDeadline", pass_deadline_staged},
+                                           Dropped{"Checksum", checksum}, Dropped{"Pattern", fill},
+                                           Dropped{"ProbeOfAPair", probe_pair}),
                          [](const auto& instance) { return std::string(instance.param.name); });
+
+/// What a probe spoiled is the session's own: memory of the transfer is as free as before.
+TEST(GivenUpProbe, LeavesTheTransfersMemoryAloneAndItsPairUnbelieved) {
+  SilentRig rig;
+  probe_storage(rig);
+  EXPECT_GE(rig.lines_with("may still arrive"), 1u);
+  rig.target.reset();
+  EXPECT_FALSE(rig.still_there());
+  rig.silence(false);
+  {
+    auto other = rig.session->allocate(0, 2 * part);
+    ASSERT_TRUE(other.ok());
+    EXPECT_TRUE(rig.session->transfer(rig.source->place(), other->place()).ok());
+  }
+  rig.source.reset();
+  rig.session.reset();
+  EXPECT_EQ(rig.lines_with("until the process ends"), 0u);
+}
+
+/// A driver frees nothing while a copy hangs, and waits for ever.
+TEST(GivenUpCopy, HoldsUpNobodyWhoDropsOtherMemory) {
+  SilentRig rig;
+  auto other = rig.session->allocate(0, part);
+  ASSERT_TRUE(other.ok());
+  pass_deadline_directly(rig);
+  if (HasFatalFailure()) return;
+  const std::uint64_t address = std::get<GpuMemory>(other->place()).address.value;
+  const auto there = [&] {
+    unsigned type = 0;
+    return rig.driver->pointer_get_attribute(&type, cuda::pointer_memory_type, address) ==
+           cuda::success;
+  };
+  { const Region dropped = std::move(*other); }
+  EXPECT_TRUE(there()) << "whoever frees it waits for ever";
+  rig.silence(false);
+  rig.source.reset();
+  rig.target.reset();
+  rig.session.reset();
+  EXPECT_FALSE(there());
+}
+
+/// Nobody said until when it may take, but that it is not wanted any more.
+TEST(GivenUpCopy, EndsWhenItWasCancelledAndHangs) {
+  SilentRig rig;
+  rig.silence_copies();
+  auto transfer = rig.session->start(rig.source->place(), rig.target->place());
+  ASSERT_TRUE(transfer.ok());
+  transfer->cancel();
+  const std::optional<Outcome> outcome = transfer->wait(patience_ns);
+  ASSERT_TRUE(outcome.has_value()) << "a cancel that ends nothing";
+  EXPECT_EQ(outcome->receipt.state, TransferState::cancelled);
+  EXPECT_EQ(outcome->error->cause, Cause::session_cancelled);
+  rig.silence(true);
+  rig.target.reset();
+  EXPECT_TRUE(rig.still_there()) << "freed under a copy";
+}
+
+/// While a copy that was given up on flies, and after it has landed.
+TEST(GivenUpCopy, KeepsItsPlacesOnlyUntilItHasLanded) {
+  SilentRig rig;
+  pass_deadline_directly(rig);
+  if (HasFatalFailure()) return;
+  rig.silence(false);
+  // The watch looks rarely.
+  (void)rig.soft->workers().wait([] { return false; }, rig.soft->clock().now_ns() + 100'000'000);
+  const Outcome again = rig.session->transfer(rig.source->place(), rig.target->place());
+  EXPECT_TRUE(again.ok()) << to_string(*again.error);
+  rig.target.reset();
+  EXPECT_FALSE(rig.still_there()) << "kept for nothing";
+}
 
 }  // namespace
 }  // namespace nobounce::test

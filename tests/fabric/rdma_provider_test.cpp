@@ -13,6 +13,7 @@
 #include "rdma_rig.hpp"
 #include "support/around_host.hpp"
 #include "system/faulty_host.hpp"
+#include "system/stray_copies.hpp"
 
 namespace nobounce::fabric {
 namespace {
@@ -277,6 +278,47 @@ TEST(RdmaProvider, WhatWasRehearsedIsNotProbedWhenAPeerAsks) {
   (void)rig.offer(memory, RdmaAccess::read, 1);
   EXPECT_EQ(rig.last_offer.keys.size(), 2u);
   EXPECT_EQ(nics_moved(), once);
+}
+
+/// A GPU whose copies do not end, as long as it is told so; it counts what is given back.
+class HangingCuda : public support::AroundCuda {
+ public:
+  using AroundCuda::AroundCuda;
+  bool hangs = true;
+  int freed = 0;
+  CUresult event_query(CUevent event) override {
+    return hangs ? cuda::error_not_ready : AroundCuda::event_query(event);
+  }
+  CUresult stream_query(CUstream stream) override {
+    return hangs ? cuda::error_not_ready : AroundCuda::stream_query(stream);
+  }
+  CUresult mem_free(CUdeviceptr pointer) override {
+    ++freed;
+    return AroundCuda::mem_free(pointer);
+  }
+};
+
+TEST(RdmaProvider, AProbeWhoseCopyHangsKeepsItsMemoryUntilItHasLanded) {
+  const Machine machine = RdmaRig::completed(two_adapters());
+  auto soft = SoftHost::create(machine, {.deterministic = true});
+  ASSERT_TRUE(soft.ok());
+  support::AroundHost around(**soft);
+  HangingCuda table(**around.cuda());
+  around.cuda_table = &table;
+  support::CountingMemory memory((*soft)->memory());
+  around.memory_part = &memory;
+  auto contexts = system::CudaContexts::open(around, machine);
+  ASSERT_TRUE(contexts.ok());
+  const auto provider = provider::make_rdma_provider(around, contexts->get(), machine);
+  provider->rehearse({.near = RdmaRig::gpu(0)});
+  EXPECT_EQ(table.freed, 0) << "a copy may still write it";
+  EXPECT_GT(memory.held_bytes(), 0u);
+  EXPECT_FALSE((*contexts)->strays().all_landed());
+  table.hangs = false;
+  EXPECT_TRUE((*contexts)->strays().all_landed());
+  (*contexts)->strays().clear();
+  EXPECT_GT(table.freed, 0);
+  EXPECT_EQ(memory.held_bytes(), 0u);
 }
 
 /// A GPU that gives out no memory of the size of a probe, as long as it is told to.

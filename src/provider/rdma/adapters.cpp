@@ -247,6 +247,8 @@ Result<ChosenAdapters> Adapters::choose_named(const RdmaConnectionOptions& optio
     }
     Result<std::shared_ptr<const Adapter>> adapter = open(*device);
     if (!adapter.ok()) return std::move(adapter).error();
+    const auto same = [&name](const auto& other) { return other->name == name; };
+    if (std::any_of(chosen.adapters.begin(), chosen.adapters.end(), same)) continue;
     judge_distance(**adapter, options.near, chosen.findings);
     chosen.adapters.push_back(*adapter);
     if (chosen.adapters.size() == rdma_lanes_max) break;

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "provider/rdma/queue_pair.hpp"
 #include "provider/rdma/statuses.hpp"
 #include "system/copy_streams.hpp"
+#include "system/stray_copies.hpp"
 
 namespace nobounce::provider::rdma {
 
@@ -42,14 +46,17 @@ struct Prober::Bench {
   explicit Bench(system::Host& on, system::CudaContexts& of) : host(on), contexts(of) {}
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
-  ~Bench() {
-    // No DMA after this, so that memory may go; a domain goes after what is registered in it.
+  /// No DMA by the adapter after this; a domain goes after what is registered in it.
+  void end_adapter() {
     if (near != nullptr) near->destroy();
     if (far != nullptr) far->destroy();
     host_region.reset();
     gpu_region.reset();
     near.reset();
     far.reset();
+  }
+  ~Bench() {
+    end_adapter();
     (void)streams.release();
     if (memory.address.value != 0) {
       const Result<cuda::CUcontext> context = contexts.context(memory.gpu);
@@ -64,8 +71,9 @@ struct Prober::Bench {
   system::Host& host;
   system::CudaContexts& contexts;
   system::CopyStreams streams{contexts};
-  GpuMemory memory;           ///< what is probed
-  system::HostBuffer buffer;  ///< two pages: what is sent, what came back
+  system::CopyInFlight flying;  ///< a copy that hangs, if there is one
+  GpuMemory memory;             ///< what is probed
+  system::HostBuffer buffer;    ///< two pages: what is sent, what came back
   std::unique_ptr<QueuePair> near;
   std::unique_ptr<QueuePair> far;
   std::shared_ptr<Registration> host_region;  ///< at `near`
@@ -134,9 +142,12 @@ Status Prober::copy(Bench& bench, std::byte* host, bool to_gpu) {
     return landing != system::Landing::flying;
   };
   if (!host_.workers().wait(landed, host_.clock().now_ns() + patience_ns)) {
+    bench.flying = copy;
     return Error{.attempted = "copy for a probe",
                  .cause = Cause::session_deadline_passed,
-                 .detail = "the GPU's copy engine did not end in time"};
+                 .detail = "the GPU's copy engine did not end within " +
+                           std::to_string(patience_ns / second_ns) +
+                           " s; the probe's memory stays until it has"};
   }
   return error.has_value() ? Status(*error) : Status{};
 }
@@ -178,7 +189,20 @@ Status Prober::move(Bench& bench, int opcode) {
 
 Status Prober::run(std::uint32_t gpu, const std::shared_ptr<const Adapter>& adapter,
                    Method method) {
-  Bench bench(host_, contexts_);
+  const auto bench = std::make_shared<Bench>(host_, contexts_);
+  Status probed = try_out(*bench, gpu, adapter, method);
+  if (bench->flying.on == nullptr && contexts_.strays().all_landed()) return probed;
+  bench->end_adapter();
+  contexts_.strays().keep(bench, [left = bench.get()] {
+    std::optional<Error> error;
+    if (left->flying.on != nullptr) (void)left->streams.look(left->flying, error);
+    return left->flying.on == nullptr;
+  });
+  return probed;
+}
+
+Status Prober::try_out(Bench& bench, std::uint32_t gpu,
+                       const std::shared_ptr<const Adapter>& adapter, Method method) {
   if (Status ready = set_up(bench, gpu, adapter, method); !ready.ok()) return ready;
   host_.entropy().fill(std::span(bench.sent(), probe_bytes));
   // The GPU holds something else first, so that a write that is lost shows.

@@ -41,6 +41,8 @@ class Prober {
   struct Bench;
   [[nodiscard]] Status run(std::uint32_t gpu, const std::shared_ptr<const Adapter>& adapter,
                            Method method);
+  [[nodiscard]] Status try_out(Bench& bench, std::uint32_t gpu,
+                               const std::shared_ptr<const Adapter>& adapter, Method method);
   [[nodiscard]] Status set_up(Bench& bench, std::uint32_t gpu,
                               const std::shared_ptr<const Adapter>& adapter, Method method);
   [[nodiscard]] Status move(Bench& bench, int opcode);

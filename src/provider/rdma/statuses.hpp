@@ -2,14 +2,10 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include <nobounce/error.hpp>
 
 namespace nobounce::provider::rdma {
-
-/// `remote access error`, as the specification's list has it.
-[[nodiscard]] std::string_view status_text(int status);
 
 /// The error of a work request that ended with that status of the adapter.
 [[nodiscard]] Error completion_error(int status, unsigned vendor_code, std::string attempted);

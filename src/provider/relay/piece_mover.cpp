@@ -9,6 +9,13 @@
 
 namespace nobounce::provider::relay {
 
+namespace {
+
+constexpr std::uint64_t shortest_look_ns = 50'000;
+constexpr std::uint64_t longest_look_ns = 10'000'000;
+
+}  // namespace
+
 PieceMover::PieceMover(system::Host& host, system::CudaContexts* contexts) : host_(host) {
   if (contexts != nullptr) streams_.emplace(*contexts);
 }
@@ -22,7 +29,61 @@ PieceMover::~PieceMover() {
 }
 
 bool PieceMover::room() const {
-  return pieces_.size() < slots_max;
+  return pieces_.size() + strays_.size() < slots_max;
+}
+
+std::uint64_t PieceMover::look_again_ns(std::uint64_t now_ns) const {
+  std::uint64_t begun_ns = 0;
+  for (const Piece& piece : pieces_) begun_ns = std::max(begun_ns, piece.begun_ns);
+  const std::uint64_t age_ns = now_ns - std::min(now_ns, begun_ns);
+  return now_ns + std::clamp(age_ns / 16, shortest_look_ns, longest_look_ns);
+}
+
+void PieceMover::give_up_on(Piece& piece) {
+  piece.copy.on->broken = true;
+  using Places = std::vector<Place>;
+  strays_.push_back({piece.slot, piece.copy,
+                     piece.load ? streams_->strays().add(Places{piece.memory}, Places{})
+                                : streams_->strays().add(Places{}, Places{piece.memory})});
+  piece.slot = nullptr;  // it stays taken until the copy has landed
+  piece.error = Error{.origin = ErrorOrigin::session,
+                      .attempted = "copy between GPU memory and a slot",
+                      .cause = Cause::session_deadline_passed,
+                      .detail = "the copy hangs; it may still reach its target later"};
+}
+
+void PieceMover::give_up(std::uint64_t begun_before_ns) {
+  for (Piece& piece : pieces_) {
+    if (piece.slot != nullptr && piece.begun_ns < begun_before_ns) give_up_on(piece);
+  }
+}
+
+void PieceMover::give_up_on(std::uint64_t number) {
+  for (Piece& piece : pieces_) {
+    if (piece.slot != nullptr && piece.number == number) give_up_on(piece);
+  }
+}
+
+void PieceMover::look_at_strays() {
+  std::erase_if(strays_, [this](Stray& stray) {
+    std::optional<Error> error;
+    if (streams_->look(stray.copy, error) == system::Landing::flying) return false;
+    stray.slot->taken = false;
+    stray.landed->store(true, std::memory_order_release);
+    return true;
+  });
+}
+
+void PieceMover::part_with(std::unique_ptr<PieceMover> mover) {
+  if (!mover->streams_.has_value()) return;
+  mover->look_at_strays();
+  system::StrayCopies& strays = mover->streams_->strays();
+  if (mover->strays_.empty() && strays.all_landed()) return;
+  const std::shared_ptr<PieceMover> kept(std::move(mover));
+  strays.keep(kept, [mover = kept.get()] {
+    mover->look_at_strays();
+    return mover->strays_.empty();
+  });
 }
 
 std::uint64_t PieceMover::pinned_bytes() const {
@@ -65,6 +126,8 @@ Status PieceMover::start(Piece& piece, const GpuMemory& memory) {
     return std::move(copy).error();
   }
   piece.copy = *copy;
+  piece.memory = memory;
+  piece.begun_ns = host_.clock().now_ns();
   return {};
 }
 
@@ -91,6 +154,7 @@ void PieceMover::store(std::uint64_t number, const Place& target, std::vector<st
 }
 
 std::optional<PieceMover::Ended> PieceMover::look() {
+  look_at_strays();
   for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
     if (piece->slot != nullptr) {
       if (streams_->look(piece->copy, piece->error) == system::Landing::flying) continue;

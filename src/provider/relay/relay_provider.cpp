@@ -16,7 +16,11 @@
 namespace nobounce::provider {
 namespace {
 
-constexpr std::uint64_t look_again_ns = 50'000;
+/// A copy that runs when the deadline passes gets this long to end, so that its bytes are counted.
+constexpr std::uint64_t landing_grace_ns = 100'000'000;
+/// How long copies get where nobody said how long: of an operation that has failed or was
+/// cancelled.
+constexpr std::uint64_t ending_patience_ns = 30'000'000'000;
 
 Error ended_early(Cause why) {
   return Error{.origin = ErrorOrigin::session,
@@ -30,8 +34,9 @@ struct Job {
   bool reads = false;  ///< from the peer
   std::uint64_t asked_bytes = 0;
   std::uint64_t arrived_bytes = 0;
-  std::size_t open = 0;   ///< pieces that were begun and have not ended
-  std::size_t local = 0;  ///< of them those that touch memory of this process
+  std::size_t open = 0;          ///< pieces that were begun and have not ended
+  std::size_t local = 0;         ///< of them those that touch memory of this process
+  std::uint64_t give_up_ns = 0;  ///< on those, where it has failed; 0: it has not
   std::optional<Error> error;
 };
 
@@ -48,11 +53,19 @@ struct Piece {
 struct Peer {
   Peer(system::Host& host, system::CudaContexts* contexts, wire::Link& to,
        std::function<void()> waker)
-      : link(to), wake(std::move(waker)), mover(host, contexts) {}
+      : link(to),
+        wake(std::move(waker)),
+        mover(std::make_unique<relay::PieceMover>(host, contexts)) {}
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  ~Peer() {
+    mover->give_up(UINT64_MAX);
+    relay::PieceMover::part_with(std::move(mover));
+  }
 
   wire::Link& link;
   std::function<void()> wake;
-  relay::PieceMover mover;
+  std::unique_ptr<relay::PieceMover> mover;
   std::vector<Job> jobs;
   std::map<std::uint64_t, Piece> pieces;  ///< by number
   /// Whose memory the mover touches, by piece; whatever becomes of the piece meanwhile.
@@ -85,7 +98,10 @@ class LiveRelay final : public RelayProvider {
   void begin_piece(Peer& peer, Job& job);
   void look_at_copies(Peer& peer);
   void end_piece(Peer& peer, std::uint64_t number, const std::optional<Error>& error);
+  void note_ends(Peer& peer, std::uint64_t now_ns);
+  static void give_up_on(Peer& peer, Job& job);
   void settle(Peer& peer, std::uint64_t now_ns);
+  void remove_by(std::uint32_t peer, const Error& why, std::uint64_t deadline_ns);
   void refuse(core::OperationId id, Error error);
   [[nodiscard]] Job* job_of(Peer& peer, core::OperationId id);
   [[nodiscard]] static Place local_part(const Job& job, const Piece& piece);
@@ -164,7 +180,7 @@ void LiveRelay::begin_piece(Peer& peer, Job& job) {
   if (!job.reads) {
     ++job.local;
     peer.copies[number] = job.operation.id;
-    peer.mover.load(number, local_part(job, piece));
+    peer.mover->load(number, local_part(job, piece));
     return;
   }
   const auto& source = std::get<RemoteMemory>(segment.source);
@@ -178,7 +194,7 @@ void LiveRelay::begin_pieces(Peer& peer) {
   for (Job& job : peer.jobs) {
     while (!job.error.has_value() && job.asked_bytes < job.operation.segment.length_bytes) {
       // As many as can land at once: what was asked for must find a slot.
-      if (peer.pieces.size() >= relay::slots_max || !peer.mover.room()) return;
+      if (peer.pieces.size() >= relay::slots_max || !peer.mover->room()) return;
       begin_piece(peer, job);
     }
   }
@@ -200,7 +216,7 @@ void LiveRelay::end_piece(Peer& peer, std::uint64_t number, const std::optional<
 }
 
 void LiveRelay::look_at_copies(Peer& peer) {
-  while (std::optional<relay::PieceMover::Ended> ended = peer.mover.look()) {
+  while (std::optional<relay::PieceMover::Ended> ended = peer.mover->look()) {
     const auto copy = peer.copies.find(ended->piece);
     if (copy == peer.copies.end()) continue;
     Job* const job = job_of(peer, copy->second);
@@ -262,18 +278,42 @@ Status LiveRelay::take(std::uint32_t number, wire::Link::Incoming answer) {
     piece->second.state = Piece::State::storing;
     ++job->local;
     peer.copies[named] = piece->second.operation;
-    peer.mover.store(named, local_part(*job, piece->second), std::move(answer.payload));
+    peer.mover->store(named, local_part(*job, piece->second), std::move(answer.payload));
   }
   return {};
 }
 
-void LiveRelay::settle(Peer& peer, std::uint64_t now_ns) {
+/// Jobs that fail now, and until when they are waited for.
+void LiveRelay::note_ends(Peer& peer, std::uint64_t now_ns) {
   for (Job& job : peer.jobs) {
-    if (job.error.has_value()) continue;
-    if (peer.lost.has_value()) job.error = peer.lost;
-    if (job.operation.deadline_ns != 0 && now_ns >= job.operation.deadline_ns)
-      job.error = ended_early(Cause::session_deadline_passed);
+    const std::uint64_t deadline_ns = job.operation.deadline_ns;
+    const bool late = deadline_ns != 0 && now_ns >= deadline_ns;
+    if (!job.error.has_value()) {
+      if (peer.lost.has_value()) job.error = peer.lost;
+      if (late) job.error = ended_early(Cause::session_deadline_passed);
+      if (!job.error.has_value() && peer.mover->clogged()) {
+        job.error = ended_early(Cause::session_deadline_passed);
+        job.error->detail = "the GPU's copies for this connection hang, and none can be begun";
+      }
+    }
+    if (!job.error.has_value()) continue;
+    if (job.give_up_ns == 0) job.give_up_ns = now_ns + ending_patience_ns;
+    if (late) job.give_up_ns = std::min(job.give_up_ns, now_ns + landing_grace_ns);
+    if (now_ns >= job.give_up_ns && job.local > 0) give_up_on(peer, job);
   }
+  look_at_copies(peer);
+}
+
+void LiveRelay::give_up_on(Peer& peer, Job& job) {
+  if (job.local > 0 && job.error.has_value())
+    job.error->detail += "; a copy hangs, and may still reach its target later";
+  for (const auto& [piece, operation] : peer.copies) {
+    if (operation == job.operation.id) peer.mover->give_up_on(piece);
+  }
+}
+
+void LiveRelay::settle(Peer& peer, std::uint64_t now_ns) {
+  note_ends(peer, now_ns);
   const auto has_ended = [](const Job& job) {
     if (job.error.has_value()) return job.local == 0;
     return job.arrived_bytes == job.operation.segment.length_bytes;
@@ -282,7 +322,7 @@ void LiveRelay::settle(Peer& peer, std::uint64_t now_ns) {
     if (!has_ended(job)) continue;
     core::Completion completion{.id = job.operation.id, .error = job.error};
     completion.bytes[Carriage::staged] = job.arrived_bytes;
-    completion.pinned_bytes = peer.mover.pinned_bytes();
+    completion.pinned_bytes = peer.mover->pinned_bytes();
     if (job.error.has_value()) completion.cause = job.error->cause;
     completions_.push_back(std::move(completion));
     std::erase_if(peer.pieces,
@@ -300,7 +340,7 @@ std::uint64_t LiveRelay::step(std::uint32_t number) {
   look_at_copies(peer);
   begin_pieces(peer);
   settle(peer, now_ns);
-  if (!peer.mover.idle()) return now_ns + look_again_ns;
+  if (!peer.mover->idle()) return peer.mover->look_again_ns(now_ns);
   std::uint64_t next_ns = 0;
   for (const Job& job : peer.jobs) {
     const std::uint64_t deadline_ns = job.operation.deadline_ns;
@@ -341,6 +381,10 @@ void LiveRelay::lose(std::uint32_t number, const Error& why) {
 }
 
 void LiveRelay::remove(std::uint32_t number, const Error& why) {
+  remove_by(number, why, host_.clock().now_ns() + ending_patience_ns);
+}
+
+void LiveRelay::remove_by(std::uint32_t number, const Error& why, std::uint64_t deadline_ns) {
   lose(number, why);
   {
     const std::lock_guard lock(mutex_);
@@ -352,8 +396,11 @@ void LiveRelay::remove(std::uint32_t number, const Error& why) {
         const std::lock_guard lock(mutex_);
         return peers_.at(number)->jobs.empty();
       },
-      0);
+      deadline_ns);
   const std::lock_guard lock(mutex_);
+  Peer& peer = *peers_.at(number);
+  for (Job& job : peer.jobs) give_up_on(peer, job);
+  settle(peer, host_.clock().now_ns());
   peers_.erase(number);
 }
 
@@ -363,7 +410,8 @@ bool LiveRelay::close(std::uint64_t deadline_ns) {
     const std::lock_guard lock(mutex_);
     for (const auto& [number, peer] : peers_) numbers.push_back(number);
   }
-  for (const std::uint32_t number : numbers) remove(number, ended_early(Cause::session_cancelled));
+  for (const std::uint32_t number : numbers)
+    remove_by(number, ended_early(Cause::session_cancelled), deadline_ns);
   return host_.clock().now_ns() < deadline_ns;
 }
 

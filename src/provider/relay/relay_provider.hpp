@@ -24,7 +24,8 @@ class RelayProvider : public core::Provider {
   virtual void add(std::uint32_t peer, wire::Link& link, std::function<void()> wake) = 0;
   /// Operations with it fail with `why` from now on. Never waits.
   virtual void lose(std::uint32_t peer, const Error& why) = 0;
-  /// The same, and forgets it; returns when none of them touches memory any more.
+  /// The same, and forgets it; returns when none of them touches memory any more, or copies that
+  /// hang have been given up on: then what they use stays until they have landed.
   virtual void remove(std::uint32_t peer, const Error& why) = 0;
 
   /// StageData, StageDone and StageFailed of a peer. An answer that fits nothing that was asked is

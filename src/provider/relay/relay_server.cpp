@@ -2,6 +2,7 @@
 #include "provider/relay/relay_server.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <variant>
 
@@ -16,11 +17,24 @@ std::uint64_t key_of(const wire::Message& request) {
   return std::get<wire::StageWrite>(request).key;
 }
 
+std::uint64_t piece_of(const wire::Message& request) {
+  if (const auto* read = std::get_if<wire::StageRead>(&request)) return read->piece;
+  return std::get<wire::StageWrite>(request).piece;
+}
+
 }  // namespace
 
 RelayServer::RelayServer(system::Host& host, system::CudaContexts* contexts, wire::Link& link,
                          Resolve resolve)
-    : link_(link), resolve_(std::move(resolve)), mover_(host, contexts) {}
+    : host_(host),
+      link_(link),
+      resolve_(std::move(resolve)),
+      mover_(std::make_unique<relay::PieceMover>(host, contexts)) {}
+
+RelayServer::~RelayServer() {
+  mover_->give_up(UINT64_MAX);
+  relay::PieceMover::part_with(std::move(mover_));
+}
 
 Status RelayServer::take(wire::Link::Incoming request) {
   if (waiting_.size() >= waiting_max) {
@@ -43,7 +57,7 @@ void RelayServer::begin(wire::Link::Incoming request) {
         resolve_(read->key, read->offset_bytes, read->length_bytes, wire::Direction::read);
     if (!source.ok()) return fail(read->piece, source.error());
     open_[read->piece] = {read->key, true};
-    mover_.load(read->piece, *source);
+    mover_->load(read->piece, *source);
     return;
   }
   const auto& write = std::get<wire::StageWrite>(request.message);
@@ -52,11 +66,23 @@ void RelayServer::begin(wire::Link::Incoming request) {
       resolve_(write.key, write.offset_bytes, write.length_bytes, wire::Direction::write);
   if (!target.ok()) return fail(write.piece, target.error());
   open_[write.piece] = {write.key, false};
-  mover_.store(write.piece, *target, std::move(request.payload));
+  mover_->store(write.piece, *target, std::move(request.payload));
+}
+
+/// Every slot is under a copy that hangs: whoever waits for one is told.
+void RelayServer::refuse_clogged() {
+  for (const wire::Link::Incoming& request : waiting_) {
+    fail(piece_of(request.message),
+         Error{.cause = Cause::session_deadline_passed,
+               .detail = "the GPU's copies for this connection hang, and none can be begun"});
+  }
+  waiting_.clear();
 }
 
 bool RelayServer::step() {
-  while (std::optional<relay::PieceMover::Ended> ended = mover_.look()) {
+  const std::uint64_t now_ns = host_.clock().now_ns();
+  if (now_ns > copy_patience_ns) mover_->give_up(now_ns - copy_patience_ns);
+  while (std::optional<relay::PieceMover::Ended> ended = mover_->look()) {
     const bool read = open_.at(ended->piece).read;
     open_.erase(ended->piece);
     if (ended->error.has_value()) {
@@ -68,12 +94,13 @@ bool RelayServer::step() {
       (void)link_.send(wire::StageDone{ended->piece});
     }
   }
-  while (!waiting_.empty() && mover_.room()) {
+  while (!waiting_.empty() && mover_->room()) {
     wire::Link::Incoming request = std::move(waiting_.front());
     waiting_.pop_front();
     begin(std::move(request));
   }
-  return !mover_.idle();
+  if (mover_->clogged()) refuse_clogged();
+  return !mover_->idle();
 }
 
 bool RelayServer::refuse_waiting(std::uint64_t key) {
@@ -82,9 +109,7 @@ bool RelayServer::refuse_waiting(std::uint64_t key) {
       ++request;
       continue;
     }
-    const auto* read = std::get_if<wire::StageRead>(&request->message);
-    fail(read != nullptr ? read->piece : std::get<wire::StageWrite>(request->message).piece,
-         Error{.cause = Cause::remote_revoked});
+    fail(piece_of(request->message), Error{.cause = Cause::remote_revoked});
     request = waiting_.erase(request);
   }
   return std::any_of(open_.begin(), open_.end(),

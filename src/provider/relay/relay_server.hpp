@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include <nobounce/result.hpp>
@@ -12,6 +13,9 @@
 #include "wire/link.hpp"
 
 namespace nobounce::provider {
+
+/// How long a copy of a piece may take whose peer waits for it.
+inline constexpr std::uint64_t copy_patience_ns = 30'000'000'000;
 
 /// Of one connection. One thread at a time uses it.
 class RelayServer {
@@ -23,17 +27,26 @@ class RelayServer {
 
   RelayServer(system::Host& host, system::CudaContexts* contexts, wire::Link& link,
               Resolve resolve);
+  /// Gives up on copies that are under way: what they use stays until they have landed.
+  ~RelayServer();
+  RelayServer(const RelayServer&) = delete;
+  RelayServer& operator=(const RelayServer&) = delete;
 
   /// StageRead and StageWrite. Refuses a peer that asks for more at once than it may.
   [[nodiscard]] Status take(wire::Link::Incoming request);
-  /// Goes on with what can be gone on with; answers whether copies are under way.
+  /// Goes on with what can be gone on with; answers whether copies are under way. One that does
+  /// not end is given up on after copy_patience_ns, so it is not for ever.
   bool step();
+  /// While copies are under way: when to step again at the latest.
+  [[nodiscard]] std::uint64_t look_again_ns(std::uint64_t now_ns) const {
+    return mover_->look_again_ns(now_ns);
+  }
   /// Refuses the waiting requests for an export; answers whether copies still touch its memory.
   bool refuse_waiting(std::uint64_t key);
   /// Nobody is there any more: what waits is not begun.
   void drop_waiting() { waiting_.clear(); }
 
-  [[nodiscard]] std::uint64_t pinned_bytes() const { return mover_.pinned_bytes(); }
+  [[nodiscard]] std::uint64_t pinned_bytes() const { return mover_->pinned_bytes(); }
 
  private:
   struct Open {
@@ -43,9 +56,12 @@ class RelayServer {
   void begin(wire::Link::Incoming request);
   void fail(std::uint64_t piece, const Error& error);
 
+  void refuse_clogged();
+
+  system::Host& host_;
   wire::Link& link_;
   Resolve resolve_;
-  relay::PieceMover mover_;
+  std::unique_ptr<relay::PieceMover> mover_;
   std::deque<wire::Link::Incoming> waiting_;
   std::map<std::uint64_t, Open> open_;  ///< by piece
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace nobounce::provider::staged {
 
@@ -60,7 +61,7 @@ bool Reader::look_at_copies(std::uint64_t now_ns) {
     }
     progress = true;
     if (slot.state == SlotState::lost) {
-      slot.state = SlotState::free;  // its job ended long ago
+      found_again(slot);
     } else if (landing == system::Landing::failed) {
       fail(slot, std::move(*error));
     } else {
@@ -70,12 +71,31 @@ bool Reader::look_at_copies(std::uint64_t now_ns) {
   return progress;
 }
 
+/// Its job ended long ago.
+void Reader::found_again(Slot& slot) {
+  slot.landed->store(true, std::memory_order_release);
+  slot.landed.reset();
+  slot.state = SlotState::free;
+}
+
+/// The slot stays with the reader; the memory at the other end is somebody's who may free it.
+void Reader::note_stray(Slot& slot) {
+  const Segment& segment = slot.piece.job->operation.segment;
+  const bool filling = slot.state == SlotState::filling;
+  const Place part = part_of(filling ? segment.source : segment.target, slot.piece.offset_bytes,
+                             slot.piece.length_bytes);
+  using Places = std::vector<Place>;
+  slot.landed = filling ? streams_->strays().add(Places{part}, Places{})
+                        : streams_->strays().add(Places{}, Places{part});
+}
+
 bool Reader::give_up_on(Slot& slot, std::uint64_t now_ns) {
   if (slot.state == SlotState::lost) return false;
   const std::uint64_t deadline_ns = slot.piece.job->operation.deadline_ns;
   if (deadline_ns == 0 || now_ns < deadline_ns) return false;
   if (now_ns < std::max(deadline_ns, slot.copy_started_ns) + landing_grace_ns) return false;
   slot.copy.on->broken = true;
+  note_stray(slot);
   completed(
       share_.queue.finish(slot.piece, 0,
                           Error{.origin = ErrorOrigin::session,
@@ -237,7 +257,9 @@ bool Reader::release() {
   // Copies that ended meanwhile make their slots free.
   for (Slot& slot : ring_.slots()) {
     std::optional<Error> error;
-    if (slot.copy.on != nullptr) (void)streams_->look(slot.copy, error);
+    if (slot.copy.on == nullptr) continue;
+    if (streams_->look(slot.copy, error) != system::Landing::flying && slot.landed != nullptr)
+      found_again(slot);
   }
   const bool slots = ring_.release();
   return (!streams_.has_value() || streams_->release()) && slots;

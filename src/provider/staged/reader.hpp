@@ -47,6 +47,8 @@ class Reader final : public system::Worker {
   void end_piece(Slot& slot, std::uint64_t arrived_bytes, std::optional<Error> error);
   void completed(bool ready);
   [[nodiscard]] bool give_up_on(Slot& slot, std::uint64_t now_ns);
+  void note_stray(Slot& slot);
+  void found_again(Slot& slot);
   [[nodiscard]] SlotNeed need_of(const Piece& piece);
 
   ReaderShare share_;

@@ -11,6 +11,7 @@
 #include "system/copy_streams.hpp"
 #include "system/cuda_contexts.hpp"
 #include "system/host.hpp"
+#include "system/stray_copies.hpp"
 
 namespace nobounce::provider::staged {
 
@@ -33,7 +34,8 @@ struct Slot {
       short_source;  ///< the source ended early: what is there is drained, then this is the error
   system::CopyInFlight copy;  ///< `on` is null when no asynchronous copy runs
   std::uint64_t copy_started_ns = 0;
-  std::uint64_t taken = 0;  ///< when it was last taken, counted in takes of its ring
+  system::StrayCopies::Landed landed;  ///< of a lost one: to be told when its copy has ended
+  std::uint64_t taken = 0;             ///< when it was last taken, counted in takes of its ring
 
   [[nodiscard]] std::byte* data() const { return buffer.address + skew_bytes; }
 };
