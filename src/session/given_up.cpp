@@ -2,6 +2,8 @@
 #include "session/given_up.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "session/batch_state.hpp"
 #include "session/prepare.hpp"
@@ -100,6 +102,19 @@ void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns) {
   if (batch->wait(time_ahead(state, patience_ns)) || !batch->give_up()) return;
   const std::shared_ptr<BatchState> kept(std::move(batch));
   give_up(state, kept, [mover = kept.get()] { return mover->done(); });
+}
+
+Outcome await_in_time(std::unique_ptr<TransferState_> transfer, std::uint64_t deadline_ns) {
+  const std::uint64_t most_ns = std::numeric_limits<std::uint64_t>::max() - late_patience_ns;
+  if (transfer->wait(std::min(deadline_ns, most_ns) + late_patience_ns))
+    return *std::move(transfer->outcome);
+  transfer->cancel(Cause::session_deadline_passed);
+  std::optional<Outcome> left = transfer->give_up_because(Cause::session_deadline_passed);
+  if (!left.has_value()) return *std::move(transfer->outcome);
+  SessionState& state = transfer->session;
+  const std::shared_ptr<TransferState_> kept(std::move(transfer));
+  give_up(state, kept, [mover = kept.get()] { return mover->done.load(); });
+  return *std::move(left);
 }
 
 bool may_be_written(SessionState& state, const Place& place) {

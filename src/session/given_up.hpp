@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <nobounce/place.hpp>
+#include <nobounce/transfer.hpp>
 #include "system/stray_copies.hpp"
 
 namespace nobounce::session {
@@ -67,6 +68,14 @@ constexpr std::uint64_t drop_patience_ns = 30'000'000'000;
 /// which one line on stderr says.
 void let_go(std::unique_ptr<TransferState_> transfer, std::uint64_t patience_ns);
 void let_go(std::unique_ptr<BatchState> batch, std::uint64_t patience_ns);
+
+/// How long past its deadline a blocking transfer waits for a file, which may answer late or never.
+constexpr std::uint64_t late_patience_ns = 2'000'000'000;
+
+/// Waits until then for what must end by `deadline_ns`. What has not ended is given up, and its
+/// outcome says what had arrived.
+[[nodiscard]] Outcome await_in_time(std::unique_ptr<TransferState_> transfer,
+                                    std::uint64_t deadline_ns);
 
 /// Keeps what does not end, and says so in one line on stderr.
 void give_up(SessionState& state, std::shared_ptr<void> mover, std::function<bool()> ended,

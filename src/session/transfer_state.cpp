@@ -298,6 +298,24 @@ bool TransferState_::give_up() {
   return given_up;
 }
 
+std::optional<Outcome> TransferState_::give_up_because(Cause why) {
+  const std::scoped_lock lock(session.dispatcher->mutex());
+  if (done) return std::nullopt;
+  given_up = true;
+  Outcome left{receipt_, std::nullopt};
+  left.receipt.state = TransferState::cancelled;
+  left.receipt.add_cause(why);
+  left.receipt.elapsed_ns = session.host.clock().now_ns() - receipt_.started_ns;
+  if (left.receipt.bytes.total() > 0) left.receipt.link = plan.common->route.link;
+  left.error = Error{.origin = ErrorOrigin::session,
+                     .attempted = describe_transfer(session, source, target),
+                     .cause = why,
+                     .detail = std::to_string(receipt_.bytes.total()) +
+                               " bytes had arrived; what moves the rest does not answer, and it "
+                               "may still arrive"};
+  return left;
+}
+
 void TransferState_::fail(const Error& why) {
   if (done || first_error_.has_value()) return;
   first_error_ = why;
@@ -393,10 +411,13 @@ void TransferState_::finish() {
     receipt_.state = TransferState::cancelled;
     const Cause why = cancelled_because_.has_value() ? *cancelled_because_ : first_error_->cause;
     receipt_.add_cause(why);
+    std::string detail = std::to_string(receipt_.bytes.total()) + " bytes had arrived";
+    if (first_error_.has_value() && !first_error_->detail.empty())
+      detail += "; " + first_error_->detail;
     first_error_ = Error{.origin = ErrorOrigin::session,
                          .attempted = describe_transfer(session, source, target),
                          .cause = why,
-                         .detail = std::to_string(receipt_.bytes.total()) + " bytes had arrived"};
+                         .detail = std::move(detail)};
   } else {
     receipt_.state = TransferState::failed;
     check(first_error_.has_value(), "a transfer ended short of its length without an error");

@@ -45,6 +45,8 @@ struct TransferState_ : CompletionSink {
   void cancel(Cause why);
   /// Nobody waits for it any more, and its bytes may still arrive. False: it has just ended.
   [[nodiscard]] bool give_up();
+  /// The same, with what is known of it so far as its outcome; none where it has just ended.
+  [[nodiscard]] std::optional<Outcome> give_up_because(Cause why);
   /// Something outside of it makes it fail: its peer is gone. Under the dispatcher's lock.
   void fail(const Error& why);
   /// For the thread that began it and stays until its end: submits and looks by itself, where

@@ -2,7 +2,9 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <variant>
 
+#include "session/given_up.hpp"
 #include "session/prepare.hpp"
 #include "session/transfer_state.hpp"
 
@@ -36,6 +38,14 @@ Outcome Session::transfer(const Place& source, const Place& target,
   Result<TransferPlan> plan =
       session::prepare_transfer(*state_, source, target, options.policy, &confirmed);
   if (!plan.ok()) return refused(std::move(plan).error());
+  // All other movers keep deadlines by themselves; the kernel may not come back from a file.
+  const auto in_file = [](const Place& place) { return std::holds_alternative<FileRange>(place); };
+  if (deadline_ns != 0 && (in_file(source) || in_file(target))) {
+    auto transfer = std::make_unique<TransferState_>(*state_, *std::move(plan), source, target,
+                                                     options.policy, deadline_ns);
+    transfer->begin(confirmed);
+    return session::await_in_time(std::move(transfer), deadline_ns);
+  }
   std::unique_lock once(state_->dispatcher->mutex());  // for all that begins it
   TransferState_ transfer(*state_, *std::move(plan), source, target, options.policy, deadline_ns);
   transfer.attend();
