@@ -99,7 +99,7 @@ Error with_remedy(Error error) {
       error.remedy = "--policy direct_preferred admits staging";
       break;
     case ErrorOrigin::input:
-      error.remedy = "nobounce --help; nobounce topo shows the devices there are";
+      error.remedy = "nobounce COMMAND --help says what a command takes";
       break;
     case ErrorOrigin::verbs:
       error.remedy = "nobounce check --member rdma shows the adapters and what they lack";
