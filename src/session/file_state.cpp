@@ -59,7 +59,7 @@ bool is_being_written(SessionState& session, std::uint32_t file) {
                        const auto* range = std::get_if<FileRange>(&transfer->target);
                        return range != nullptr && range->file == file;
                      }) ||
-         session.given_up.uses(FileRange{file, FileOffset{0}, 0});
+         session.given_up.writes(FileRange{file, FileOffset{0}, 0});
 }
 
 }  // namespace

@@ -32,10 +32,10 @@ Status check_lengths(const Place& source, const Place& target, const std::string
   const std::uint64_t from = length_bytes(source);
   const std::uint64_t to = length_bytes(target);
   if (from == to) return {};
-  Error error = bad_place(
-      attempted,
-      "the source is " + std::to_string(from) + " bytes long and the target " + std::to_string(to),
-      to < from ? Cause::memory_too_small : Cause::none);
+  Error error = bad_place(attempted,
+                          "the source is " + std::to_string(from) + " B long, and the target " +
+                              std::to_string(to) + " B",
+                          to < from ? Cause::memory_too_small : Cause::none);
   error.remedy = "places of one length: place(offset, length) is a part of a region or file";
   return error;
 }

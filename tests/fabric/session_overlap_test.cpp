@@ -94,7 +94,7 @@ TEST_F(Overlap, TakesLengthsThatDifferForWhatTheyAre) {
   ASSERT_TRUE(gpu.ok() && host.ok());
   const Outcome longer = soft_->transfer(host->place(0, 1), gpu->place(0, 2));
   ASSERT_FALSE(longer.ok());
-  EXPECT_EQ(longer.error->detail, "the source is 1 bytes long and the target 2");
+  EXPECT_EQ(longer.error->detail, "the source is 1 B long, and the target 2 B");
   EXPECT_EQ(longer.error->cause, Cause::none);
   EXPECT_NE(longer.error->remedy.find("one length"), std::string::npos);
   EXPECT_EQ(soft_->name_of(longer.receipt.source), "host");
