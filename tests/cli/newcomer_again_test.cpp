@@ -121,7 +121,7 @@ TEST(InPlace, AnInterruptionNamesTheFileAndWhatBecameOfIt) {
   const std::string path = folder.file("target");
   for (const bool in_place : {false, true}) {
     std::vector<std::string> words{program_path(), "copy",      "gpu:0",
-                                   path,           "--length",  "1GiB",
+                                   path,           "--length",  "256MiB",
                                    "--no-verify",  "--machine", "soft:workstation"};
     write_file(path, random_bytes(1000, 1));
     if (in_place) words.emplace_back("--in-place");
