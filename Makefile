@@ -70,8 +70,8 @@ device: setup
 	@cp tests/conformance/h200-*.json tests/conformance/explained.txt dist/device/
 	@git rev-parse --short HEAD >dist/device/commit 2>/dev/null || true
 
-install: release
-	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+install: program
+	@DESTDIR=$(DESTDIR) cmake --install build/demo --prefix $(PREFIX)
 
 clean:
 	@rm -rf build dist

@@ -42,7 +42,8 @@ struct Error {
 /// any.
 [[nodiscard]] std::string to_string(const Error& error);
 
-/// The remedy to show: the error's own, else its cause's, else empty.
+/// The remedy to show: the error's own, else its cause's, else that of its errno where it is a
+/// common one (origin os), else empty.
 [[nodiscard]] std::string_view remedy_of(const Error& error);
 
 /// An Error of origin `os` with strerror text as detail.

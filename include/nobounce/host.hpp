@@ -12,14 +12,13 @@ namespace nobounce {
 enum class HostKind : std::uint8_t { live, soft, recorded };
 [[nodiscard]] std::string_view to_string(HostKind kind);
 
-namespace system {
+/// Where sessions are opened. What it consists of is no promise.
 class Host;
-}
 
 struct HostDeleter {
-  void operator()(system::Host* host) const;
+  void operator()(Host* host) const;
 };
-using HostPointer = std::unique_ptr<system::Host, HostDeleter>;
+using HostPointer = std::unique_ptr<Host, HostDeleter>;
 
 /// This machine. Loads no library until it is needed. Must outlive every session opened on it.
 [[nodiscard]] HostPointer live_host();

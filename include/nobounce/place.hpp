@@ -24,8 +24,8 @@ struct HostMemory {
   std::uint64_t length_bytes = 0;
 };
 
-/// Bytes of an open file of the session; `file` is the number that Session::open_file gave out
-/// (File::id).
+/// Bytes of an open file of the session; `file` is the session's number of it (File::place gives
+/// these).
 struct FileRange {
   std::uint32_t file = 0;
   FileOffset offset;

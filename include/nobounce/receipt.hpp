@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include <nobounce/cause.hpp>
@@ -54,6 +55,14 @@ struct Receipt {
     }
     if (cause_count < causes_max) causes[cause_count++] = cause;
   }
+};
+
+/// What a receipt is shown with and only its session knows (Session::names_of).
+struct ReceiptNames {
+  std::string source;  ///< `file:/data/a.bin`, `gpu:0`
+  std::string target;
+  std::string machine_kind;  ///< live or soft
+  std::string machine_name;
 };
 
 static_assert(std::is_trivially_copyable_v<Receipt>);

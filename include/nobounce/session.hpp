@@ -49,7 +49,7 @@ class Session {
  public:
   /// Reads the machine and opens what is there. A machine without GPU opens too; what needs one
   /// then answers machine.no_gpu. The host must outlive the session.
-  [[nodiscard]] static Result<Session> open(system::Host& host, const SessionOptions& options = {});
+  [[nodiscard]] static Result<Session> open(Host& host, const SessionOptions& options = {});
   explicit Session(std::unique_ptr<session::SessionState> state);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -79,7 +79,8 @@ class Session {
   /// What would happen: every candidate with its findings, the segments, the causes. Moves nothing.
   [[nodiscard]] Result<Route> plan(const Place& source, const Place& target, Policy policy);
 
-  /// Moves length_bytes(source) bytes, which must equal those of the target. Blocks until the end.
+  /// Moves length_bytes(source) bytes, which must equal those of the target. The two may not share
+  /// a byte: origin input, and nothing moves. Blocks until the end.
   [[nodiscard]] Outcome transfer(const Place& source, const Place& target,
                                  const TransferOptions& options = {});
   /// The same without waiting. Errors that need no I/O to be seen come back here, with no receipt.
@@ -119,6 +120,8 @@ class Session {
   [[nodiscard]] LedgerSnapshot ledger() const;
   /// `gpu:0`, `drive:nvme0n1`, `file:/data/a.bin`, `host:0`, `rdma://127.0.0.1:4711/weights`.
   [[nodiscard]] std::string name_of(DeviceRef device) const;
+  /// What a receipt is shown with (<nobounce/receipt_text.hpp>). While its files are open.
+  [[nodiscard]] ReceiptNames names_of(const Receipt& receipt) const;
 
  private:
   friend struct session::SessionAccess;
@@ -127,7 +130,7 @@ class Session {
 
 /// The ledgers of all running sessions of this user, or of one process (0: all). Ledgers that a
 /// killed process left behind are shown once as not alive and removed.
-[[nodiscard]] Result<std::vector<LedgerSnapshot>> read_ledgers(system::Host& host,
+[[nodiscard]] Result<std::vector<LedgerSnapshot>> read_ledgers(Host& host,
                                                                std::uint64_t process_id = 0);
 
 }  // namespace nobounce

@@ -18,7 +18,8 @@ struct SoftwareMachineOptions {
   std::uint64_t seed = 1;
 };
 
-/// Names of the machines built in: workstation, dgx, two-socket, cloud-guest, nvmeof, nfs-rdma.
+/// Names of the machines built in: workstation, dgx, two-socket, cloud-guest, nvmeof, nfs-rdma,
+/// spare-drive.
 [[nodiscard]] std::vector<std::string> software_machine_names();
 
 /// The description of a built-in machine. Origin input; the error lists the names there are.

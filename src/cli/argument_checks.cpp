@@ -175,9 +175,11 @@ Found check_hop(const PlaceArgument& source, const PlaceArgument& target) {
   const auto memory = [](const PlaceArgument& place) {
     return place.kind == PlaceArgument::Kind::gpu || place.kind == PlaceArgument::Kind::host;
   };
-  const bool remote =
-      source.kind == PlaceArgument::Kind::remote || target.kind == PlaceArgument::Kind::remote;
-  if (!remote || memory(source) || memory(target)) return std::nullopt;
+  const auto outside = [](const PlaceArgument& place) {
+    return place.kind == PlaceArgument::Kind::remote || place.kind == PlaceArgument::Kind::drive;
+  };
+  if (!(outside(source) || outside(target)) || memory(source) || memory(target))
+    return std::nullopt;
   return usage_problem(
       "copy " + source.text + " " + target.text,
       std::string("not supported: from ") + words_of(source.kind) + " to " + words_of(target.kind) +

@@ -59,7 +59,16 @@ report::CheckRow row_of(const StorageRowSubject& subject) {
 
 report::CheckRow storage_row(const StorageRowSubject& subject, std::vector<Finding> findings,
                              std::vector<Cause> degraded_causes) {
-  return concluded(row_of(subject), std::move(findings), std::move(degraded_causes));
+  report::CheckRow row =
+      concluded(row_of(subject), std::move(findings), std::move(degraded_causes));
+  // Nobody opens it for a transfer, staged or not.
+  if (std::any_of(row.findings.begin(), row.findings.end(), [](const Finding& finding) {
+        return finding.cause == Cause::storage_not_a_regular_file &&
+               finding.state == FindingState::unmet;
+      })) {
+    row.verdict = Verdict::impossible;
+  }
+  return row;
 }
 
 report::CheckRow missing_path_row(const StorageRowSubject& subject, std::string observed) {

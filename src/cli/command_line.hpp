@@ -56,6 +56,16 @@ struct CommandLine {
   }
 };
 
+struct OptionGroup {
+  std::string heading;
+  std::vector<OptionDescription> options;
+};
+
+/// The common options as help shows them: of the program, those that not every command takes stand
+/// by themselves.
+[[nodiscard]] std::vector<OptionGroup> common_groups(const CommandLine& line,
+                                                     const CommandDescription& command);
+
 /// Those options of every command that mean anything to this one.
 [[nodiscard]] std::vector<OptionDescription> common_options(const CommandLine& line,
                                                             const CommandDescription& command);

@@ -279,6 +279,8 @@ Problem CopyRun::problem_of(const Hop& hop, const Outcome& outcome) const {
   Error error = *outcome.error;
   if (hop.target_file.has_value() && hop.target_file->written_in_place() &&
       outcome.receipt.state != TransferState::refused) {
+    if (error.detail.empty() && error.cause != Cause::none)
+      error.detail = std::string(cause_row(error.cause).sentence);
     error.detail +=
         (error.detail.empty() ? "" : "; ") + left_behind(hop.target_path, true, outcome.receipt);
   }

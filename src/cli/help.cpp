@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -82,6 +84,20 @@ std::vector<OptionDescription> common_options(const CommandLine& line,
   return options;
 }
 
+std::vector<OptionGroup> common_groups(const CommandLine& line, const CommandDescription& command) {
+  if (!command.name.empty()) return {{"Common options", common_options(line, command)}};
+  OptionGroup all{"Options of every command", {}};
+  OptionGroup some{"Options of commands that work on a machine (not of diff, explain and stat)",
+                   {}};
+  for (const OptionDescription& option : common_options(line, command)) {
+    const bool everywhere = std::all_of(
+        line.commands.begin(), line.commands.end(),
+        [&option](const auto& each) { return takes_common_option(each.name, option.name); });
+    (everywhere ? all : some).options.push_back(option);
+  }
+  return {std::move(all), std::move(some)};
+}
+
 std::string help_text(const CommandLine& line, const CommandDescription& command) {
   std::string out = fmt::format("Usage: nobounce {}\n\n", command.synopsis);
   append_wrapped(out, command.words() + ": " + command.summary + '.', 0, 0);
@@ -102,24 +118,9 @@ std::string help_text(const CommandLine& line, const CommandDescription& command
     out += "\nOptions:\n";
     for (const OptionDescription& option : command.options) append_help_option(out, option);
   }
-  const auto append_options = [&](const char* heading, auto&& wanted) {
-    std::string rows;
-    for (const OptionDescription& option : common_options(line, command)) {
-      if (wanted(option)) append_help_option(rows, option);
-    }
-    if (!rows.empty()) out += std::string("\n") + heading + ":\n" + rows;
-  };
-  if (command.name.empty()) {
-    const auto everywhere = [&line](const OptionDescription& option) {
-      return std::all_of(line.commands.begin(), line.commands.end(), [&](const auto& each) {
-        return takes_common_option(each.name, option.name);
-      });
-    };
-    append_options("Options of every command", everywhere);
-    append_options("Options of commands that work on a machine (not of diff, explain and stat)",
-                   [&](const OptionDescription& option) { return !everywhere(option); });
-  } else {
-    append_options("Options of every command", [](const OptionDescription&) { return true; });
+  for (const OptionGroup& group : common_groups(line, command)) {
+    out += '\n' + group.heading + ":\n";
+    for (const OptionDescription& option : group.options) append_help_option(out, option);
   }
   out += "\nExamples:\n";
   for (const ExampleDescription& example : command.examples) {

@@ -191,7 +191,14 @@ Attempt<OpenMachine> open_software_machine(const MachineSelection& selection, sy
   options.deterministic = selection.deterministic;
   options.seed = selection.seed.value_or(options.seed);
   Result<std::unique_ptr<fabric::SoftHost>> soft = fabric::SoftHost::create(*machine, options);
-  if (!soft.ok()) return Problem{std::move(soft).error()};
+  if (!soft.ok()) {
+    Error error = std::move(soft).error();
+    if (error.origin == ErrorOrigin::os && error.code == ENOMEM)
+      error.remedy =
+          "a software machine maps the memory of its GPUs: raise what ulimit -v shows, or "
+          "take less, --set /gpus/0/memory_bytes=1073741824";
+    return Problem{std::move(error)};
+  }
   OpenMachine opened;
   opened.soft = soft->get();
   opened.host = HostPointer(std::move(soft).value().release());

@@ -1,4 +1,5 @@
 // Man pages in the macros of man(7).
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -80,6 +81,13 @@ std::string synopsis(const CommandDescription& command) {
   return out + italic(rest) + '\n';
 }
 
+std::string in_capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return text;
+}
+
 }  // namespace
 
 std::string manual_page(const CommandLine& line, const CommandDescription& command) {
@@ -103,8 +111,10 @@ std::string manual_page(const CommandLine& line, const CommandDescription& comma
     out += ".SH OPTIONS\n";
     for (const OptionDescription& option : command.options) append_option(out, option);
   }
-  out += ".SH OPTIONS OF EVERY COMMAND\n";
-  for (const OptionDescription& option : common_options(line, command)) append_option(out, option);
+  for (const OptionGroup& group : common_groups(line, command)) {
+    out += ".SH \"" + in_capitals(group.heading) + "\"\n";
+    for (const OptionDescription& option : group.options) append_option(out, option);
+  }
   out += ".SH EXIT STATUS\n";
   for (const ExitDescription& exit : command.exits)
     out += ".TP\n" + bold(exit.code) + '\n' + plain(exit.text) + ".\n";

@@ -74,6 +74,7 @@ Attempt<PairArgument> parse_pair(const Machine& machine, std::string_view text) 
     if (!found.ok()) {
       Error error = std::move(found).error();
       error.attempted = "--pair: " + error.attempted;
+      if (error.remedy.empty()) error.remedy = devices_remedy;
       return Problem{std::move(error)};
     }
     *device = *found;

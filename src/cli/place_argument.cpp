@@ -139,7 +139,11 @@ Attempt<std::uint32_t> resolve_gpu(const Machine& machine, std::string_view name
               .remedy = "--machine soft:workstation runs the same command on a software machine "
                         "with two GPUs"}};
   }
-  if (!device.ok()) return Problem{device.error()};
+  if (!device.ok()) {
+    Error error = device.error();
+    if (error.remedy.empty()) error.remedy = devices_remedy;
+    return Problem{std::move(error)};
+  }
   return Problem{Error{.origin = ErrorOrigin::input,
                        .attempted = attempted,
                        .detail = "it is no GPU",

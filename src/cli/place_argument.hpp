@@ -23,8 +23,12 @@ struct PlaceArgument {
 };
 
 /// `file:PATH`, `gpu:...`, `host`, `nvme:BDF`, `rdma://HOST:PORT/NAME`; anything else is a path.
-/// Origin input for `-` and for kinds of places that are not supported yet.
+/// Origin input for `-`, for kinds of places that are not supported yet, and for what is nearly a
+/// place (`GPU:0`, `cuda:0`).
 [[nodiscard]] Result<PlaceArgument> parse_place(std::string_view text);
+
+inline constexpr const char* devices_remedy =
+    "nobounce topo shows the devices there are, of --machine too";
 
 /// What is wrong with the name of a GPU, `0` or `gpu:0`, on any machine.
 [[nodiscard]] std::optional<Problem> gpu_form_problem(const char* option, std::string_view name);

@@ -7,27 +7,9 @@ namespace nobounce::cli {
 
 namespace {
 
+/// Beside those that the library knows.
 const char* os_remedy(std::int64_t code) {
   switch (code) {
-    case ENOENT:
-      return "look at the spelling; ls -l shows what is there";
-    case EACCES:
-    case EPERM:
-      return "ls -l shows who may; run it as that user, or ask for the right";
-    case ENOSPC:
-    case EDQUOT:
-      return "df -h shows the free space; make room, or write elsewhere";
-    case EROFS:
-      return "the file system is mounted read-only; write elsewhere";
-    case EISDIR:
-      return "it is a directory: name a file in it";
-    case ENOTDIR:
-      return "a part of the path is a file and no directory; look at the spelling";
-    case EIO:
-      return "dmesg may name the device at fault";
-    case EMFILE:
-    case ENFILE:
-      return "ulimit -n shows the limit of open files; raise it";
     case ENOMEM:
       return "free -h shows what is free, ulimit -v and ulimit -l what this shell may use; of "
              "copy, "
@@ -71,9 +53,6 @@ const char* os_remedy(std::int64_t code) {
     case EPROTONOSUPPORT:
     case EAFNOSUPPORT:
       return "this kernel does not speak that kind of address: try the other one (IPv4, IPv6)";
-    case EFBIG:
-      return "ulimit -f shows the limit of this shell; else the file system takes no file of that "
-             "size";
     default:
       return "the number is an errno: its meaning is in errno(3)";
   }
@@ -99,7 +78,7 @@ Error with_remedy(Error error) {
       error.remedy = "--policy direct_preferred admits staging";
       break;
     case ErrorOrigin::input:
-      error.remedy = "nobounce --help; nobounce topo shows the devices there are";
+      error.remedy = "nobounce COMMAND --help says what a command takes";
       break;
     case ErrorOrigin::verbs:
       error.remedy = "nobounce check --member rdma shows the adapters and what they lack";

@@ -149,7 +149,11 @@ std::optional<Problem> ServeRun::listen() {
   }
   server_.emplace(std::move(*server));
   Result<Export> offered = server_->serve(*region_, arguments_.name, arguments_.access);
-  if (!offered.ok()) return Problem{std::move(offered).error(), exit_usage};
+  if (!offered.ok()) {
+    Error error = std::move(offered).error();
+    if (error.origin == ErrorOrigin::input && error.remedy.empty()) error.remedy = "--name weights";
+    return Problem{std::move(error), exit_usage};
+  }
   export_.emplace(std::move(*offered));
   if (arguments_.ledger) watch_bus();  // before anybody knows the address
   const report::ServerView view{.address = server_->address(),

@@ -1,4 +1,5 @@
 // Errors as one line of text, and the remedy that goes with them.
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -20,6 +21,35 @@ bool has_native_codes(ErrorOrigin origin) {
   return origin == ErrorOrigin::os || origin == ErrorOrigin::cuda || origin == ErrorOrigin::nvml ||
          origin == ErrorOrigin::cufile || origin == ErrorOrigin::verbs ||
          origin == ErrorOrigin::nvme;
+}
+
+std::string_view errno_remedy(std::int64_t code) {
+  switch (code) {
+    case ENOENT:
+      return "look at the spelling; ls -l shows what is there";
+    case EACCES:
+    case EPERM:
+      return "ls -l shows who may; run it as that user, or ask for the right";
+    case ENOSPC:
+    case EDQUOT:
+      return "df -h shows the free space; make room, or write elsewhere";
+    case EROFS:
+      return "the file system is mounted read-only; write elsewhere";
+    case EISDIR:
+      return "it is a directory: name a file in it";
+    case ENOTDIR:
+      return "a part of the path is a file and no directory; look at the spelling";
+    case EIO:
+      return "dmesg may name the device at fault";
+    case EMFILE:
+    case ENFILE:
+      return "ulimit -n shows the limit of open files; raise it";
+    case EFBIG:
+      return "ulimit -f shows the limit of this process; else the file system takes no file of "
+             "that size";
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -82,7 +112,10 @@ std::string to_string(const Error& error) {
 }
 
 std::string_view remedy_of(const Error& error) {
-  return error.remedy.empty() ? cause_row(error.cause).remedy : std::string_view(error.remedy);
+  if (!error.remedy.empty()) return error.remedy;
+  const std::string_view of_cause = cause_row(error.cause).remedy;
+  if (!of_cause.empty() || error.origin != ErrorOrigin::os) return of_cause;
+  return errno_remedy(error.code);
 }
 
 Error os_error(int errno_value, std::string attempted, Cause cause) {

@@ -199,7 +199,7 @@ void fill_root_mount(Machine& machine) {
   const auto is_root = [](const Mount& mount) { return mount.point == "/"; };
   if (std::any_of(machine.mounts.begin(), machine.mounts.end(), is_root)) return;
   Mount root{
-      .point = "/", .drive = {}, .type = "overlay", .options = "rw,relatime", .direct_io = true};
+      .point = "/", .drive = {}, .type = "tmpfs", .options = "rw,relatime", .direct_io = true};
   for (const Drive& drive : machine.drives) {
     // A file server holds no ext4 of ours, and a drive without a block device holds no file.
     if (drive.driver == "nfs" || drive.driver == "vfio-pci") continue;

@@ -25,11 +25,16 @@ Error shown_as(Error error, const std::string& temporary, const std::string& sho
   return error;
 }
 
-Error missing_directory(Error error, const std::string& path) {
+Error missing_directory(system::Storage& storage, Error error, const std::string& path) {
   if (error.origin != ErrorOrigin::os || error.code != errno_not_found) return error;
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0) return error;
   const std::string directory = path.substr(0, slash);
+  if (storage.status_of(directory).ok()) {  // /proc and the like
+    error.detail = directory + " takes no new files";
+    error.remedy = "write to an ordinary file system";
+    return error;
+  }
   error.detail = "there is no directory " + directory;
   error.remedy = "mkdir -p " + directory;
   return error;

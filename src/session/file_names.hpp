@@ -4,6 +4,7 @@
 #include <string>
 
 #include <nobounce/error.hpp>
+#include "system/storage.hpp"
 
 namespace nobounce::session {
 
@@ -11,7 +12,8 @@ namespace nobounce::session {
 [[nodiscard]] Error shown_as(Error error, const std::string& temporary, const std::string& shown);
 
 /// Makes the error of a file that could not be created say so where it is the directory that is
-/// missing.
-[[nodiscard]] Error missing_directory(Error error, const std::string& path);
+/// missing, or that takes no files.
+[[nodiscard]] Error missing_directory(system::Storage& storage, Error error,
+                                      const std::string& path);
 
 }  // namespace nobounce::session

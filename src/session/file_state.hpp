@@ -18,6 +18,8 @@ struct FileState {
 
   [[nodiscard]] Status commit(bool durable);
   void close();
+  /// Whether all that was to be written to it is there.
+  [[nodiscard]] Status check_written() const;
 
   SessionState& session;
   std::uint32_t id;
@@ -28,7 +30,8 @@ struct FileState {
   bool in_place = false;
   bool committed = false;
   bool closed = false;
-  bool truncate_on_commit = false;
+  bool replaces = false;  ///< opened to be replaced, though perhaps written in place
+  FileGaps gaps = FileGaps::refused;
   std::uint64_t length_bytes = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/facts.hpp"
+#include "session/file_writes.hpp"
 #include "system/open_files.hpp"
 
 namespace nobounce::session {
@@ -22,6 +23,9 @@ struct FileEntry {
   std::string temporary_path;    ///< its name while it is written; empty: its own
   bool written_in_place = false;
   bool writable = false;
+  std::shared_ptr<FileWrites> writes;  ///< null: it is read
+  std::uint64_t inode = 0;             ///< with the device that holds it; 0: not known
+  std::uint64_t holder = 0;
 };
 
 /// Ids are small and reused after close; entries stay where they are while open. Thread-safe.

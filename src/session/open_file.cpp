@@ -1,5 +1,6 @@
 // Opening files: what may be read, and how a file to be written will appear.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t name_max = 255;
 constexpr int errno_not_found = 2;       // ENOENT
+constexpr int errno_exists = 17;         // EEXIST
 constexpr int errno_not_supported = 95;  // EOPNOTSUPP
 constexpr unsigned private_mode = 0600;
 
@@ -58,7 +60,9 @@ class OpenGuard {
     for (const system::FileHandle handle : {buffered, direct}) {
       if (handle.valid()) (void)storage_.close(handle);
     }
-    if (!temporary.empty()) (void)storage_.remove(temporary);
+    for (const std::string& made : {temporary, created}) {
+      if (!made.empty()) (void)storage_.remove(made);
+    }
   }
   OpenGuard(const OpenGuard&) = delete;
   OpenGuard& operator=(const OpenGuard&) = delete;
@@ -74,6 +78,7 @@ class OpenGuard {
   system::FileHandle buffered;
   system::FileHandle direct;
   std::string temporary;
+  std::string created;  ///< in place, and not there before
 
  private:
   system::Storage& storage_;
@@ -163,7 +168,7 @@ Status open_for_writing(SessionState& state, const std::string& final_path,
     if (!made.ok()) {
       const std::string temporary = std::exchange(guard.temporary, {});
       return session::missing_directory(
-          session::shown_as(std::move(made).error(), temporary, final_path), final_path);
+          storage, session::shown_as(std::move(made).error(), temporary, final_path), final_path);
     }
     guard.buffered = *made;
     if (old.ok()) {
@@ -179,9 +184,17 @@ Status open_for_writing(SessionState& state, const std::string& final_path,
     }
   }
   if (in_place) {
-    Result<system::FileHandle> opened =
-        storage.open(final_path, {.access = system::FileAccess::read_write, .create = true});
-    if (!opened.ok()) return session::missing_directory(std::move(opened).error(), final_path);
+    const bool is_new = !old.ok();
+    Result<system::FileHandle> opened = storage.open(
+        final_path,
+        {.access = system::FileAccess::read_write, .create = true, .exclusive = is_new});
+    if (opened.ok() && is_new) {
+      guard.created = final_path;
+    } else if (is_new && opened.error().code == errno_exists) {  // somebody was faster
+      opened = storage.open(final_path, {.access = system::FileAccess::read_write});
+    }
+    if (!opened.ok())
+      return session::missing_directory(storage, std::move(opened).error(), final_path);
     guard.buffered = *opened;
   }
   const Status reserved = reserve(storage, guard.buffered, options.length_bytes, !in_place);
@@ -241,6 +254,11 @@ Result<File> Session::open_file(std::string_view path, const FileOptions& option
     entry.open.direct_io_alignment =
         std::max({status->direct_io_offset_alignment, status->direct_io_memory_alignment, 512u});
   }
+  if (status.ok()) {
+    entry.inode = status->inode;
+    entry.holder = std::uint64_t{status->device_major} << 32 | status->device_minor;
+  }
+  if (writing) entry.writes = std::make_shared<session::FileWrites>();
   const bool in_place = entry.written_in_place;
   const std::uint64_t length = entry.length_bytes;
   const std::uint32_t id = state_->files.add(std::move(entry));
@@ -249,7 +267,8 @@ Result<File> Session::open_file(std::string_view path, const FileOptions& option
   file->temporary_path = guard.temporary;
   file->writable = writing;
   file->in_place = in_place;
-  file->truncate_on_commit = in_place && options.mode == FileMode::replace;
+  file->replaces = options.mode == FileMode::replace;
+  file->gaps = options.gaps;
   file->length_bytes = length;
   guard.keep();
   return File(std::move(file));

@@ -35,12 +35,17 @@ Status check_options(const SessionOptions& options) {
   return {};
 }
 
+/// Transfers count however they ended: one that was cancelled may have staged, too.
 std::string closing_line(const LedgerSnapshot& ledger) {
+  const std::uint64_t ended = ledger.transfers_done + ledger.transfers_refused +
+                              ledger.transfers_failed + ledger.transfers_cancelled;
   std::string line = "nobounce: " + std::to_string(ledger.staged_under_preferred) + " of " +
-                     std::to_string(ledger.transfers_done) +
-                     " transfers went through host memory (" +
+                     std::to_string(ended) + " transfers went through host memory (" +
                      std::to_string(ledger.bytes[Carriage::staged]) + " bytes staged)";
-  if (ledger.last_cause != Cause::none) line += ": " + std::string(to_string(ledger.last_cause));
+  if (ledger.staged_cause != Cause::none) {
+    line += std::string(ledger.staged_under_preferred > 1 ? "; the last because of " : ": ") +
+            std::string(to_string(ledger.staged_cause));
+  }
   return line + "; the receipts say why (SessionOptions::warn_on_close silences this line)";
 }
 
@@ -120,6 +125,13 @@ HostKind Session::host_kind() const {
 }
 LedgerSnapshot Session::ledger() const {
   return state_->ledger->snapshot();
+}
+
+ReceiptNames Session::names_of(const Receipt& receipt) const {
+  return {.source = name_of(receipt.source),
+          .target = name_of(receipt.target),
+          .machine_kind = std::string(to_string(state_->host.kind())),
+          .machine_name = std::string(state_->host.name())};
 }
 
 std::string Session::name_of(DeviceRef device) const {

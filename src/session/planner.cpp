@@ -27,6 +27,19 @@ bool holds(const FileEntry& file, const FileRange& range) {
          range.length_bytes <= file.length_bytes - range.offset.value;
 }
 
+/// Lengths must be equal, so that nobody takes a part for the whole.
+Status check_lengths(const Place& source, const Place& target, const std::string& attempted) {
+  const std::uint64_t from = length_bytes(source);
+  const std::uint64_t to = length_bytes(target);
+  if (from == to) return {};
+  Error error = bad_place(attempted,
+                          "the source is " + std::to_string(from) + " B long, and the target " +
+                              std::to_string(to) + " B",
+                          to < from ? Cause::memory_too_small : Cause::none);
+  error.remedy = "places of one length: place(offset, length) is a part of a region or file";
+  return error;
+}
+
 Status check_place(SessionState& state, const Place& place, bool is_target,
                    const std::string& attempted) {
   if (const auto* gpu = std::get_if<GpuMemory>(&place)) {
@@ -52,6 +65,11 @@ Status check_place(SessionState& state, const Place& place, bool is_target,
     if (file == nullptr) return bad_place(attempted, "the file is not open in this session");
     if (is_target && !file->writable)
       return bad_place(attempted, "the file was opened for reading");
+    if (is_target && file->writes->published()) {
+      Error error = bad_place(attempted, "the file was committed, and has its name");
+      error.remedy = "commit it after the last transfer to it, or open it anew";
+      return error;
+    }
     if (!is_target && !holds(*file, *range)) {
       return bad_place(attempted, "the file holds " + std::to_string(file->length_bytes) + " bytes",
                        Cause::file_shorter_than_expected);
@@ -75,6 +93,54 @@ Status check_place(SessionState& state, const Place& place, bool is_target,
                      "the drive holds " + std::to_string(drive->length_bytes) + " bytes");
   }
   return {};
+}
+
+/// First byte of a place in memory. Host and GPU memory share one address space: the driver's
+/// addresses of pinned memory are those of the host.
+std::optional<std::uint64_t> address_of(const Place& place) {
+  if (const auto* gpu = std::get_if<GpuMemory>(&place)) return gpu->address.value;
+  if (const auto* host = std::get_if<HostMemory>(&place))
+    return reinterpret_cast<std::uintptr_t>(host->address);
+  return std::nullopt;
+}
+
+bool is_one_file(const SessionState& state, std::uint32_t first, std::uint32_t second) {
+  if (first == second) return true;
+  const FileEntry* a = state.files.entry(first);
+  const FileEntry* b = state.files.entry(second);
+  return a != nullptr && b != nullptr && a->inode != 0 && a->inode == b->inode &&
+         a->holder == b->holder;
+}
+
+/// How many bytes two places of one length share. Nobody moves such bytes rightly: pieces are under
+/// way at once, in any order.
+std::uint64_t shared_bytes(const SessionState& state, const Place& source, const Place& target) {
+  const std::uint64_t length = length_bytes(source);
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  if (const auto from = address_of(source), to = address_of(target); from && to) {
+    first = *from;
+    second = *to;
+  } else if (source.index() != target.index()) {
+    return 0;
+  } else if (const auto* file = std::get_if<FileRange>(&source)) {
+    const auto& other = std::get<FileRange>(target);
+    if (!is_one_file(state, file->file, other.file)) return 0;
+    first = file->offset.value;
+    second = other.offset.value;
+  } else if (const auto* block = std::get_if<BlockRange>(&source)) {
+    const auto& other = std::get<BlockRange>(target);
+    if (block->drive != other.drive) return 0;
+    first = block->offset.value;
+    second = other.offset.value;
+  } else if (const auto* remote = std::get_if<RemoteMemory>(&source)) {
+    const auto& other = std::get<RemoteMemory>(target);
+    if (remote->peer != other.peer || remote->key != other.key) return 0;
+    first = remote->address;
+    second = other.address;
+  }
+  const std::uint64_t apart = first < second ? second - first : first - second;
+  return apart < length ? length - apart : 0;
 }
 
 DeviceRef device_of(const SessionState& state, const Place& place) {
@@ -132,7 +198,8 @@ bool find_facts(SessionState& state, const Place& place, bool is_target, PlaceFa
   const auto* range = std::get_if<FileRange>(&place);
   if (range == nullptr) return false;
   const FileEntry* file = state.files.entry(range->file);
-  if (file == nullptr || (is_target && !file->writable)) return false;
+  if (file == nullptr || (is_target && (!file->writable || file->writes->published())))
+    return false;
   return is_target || holds(*file, *range);
 }
 
@@ -155,7 +222,8 @@ core::Provider* direct_provider(SessionState& state, const Place& source, const 
 std::optional<PlanQuestion> plan_question(SessionState& state, const Place& source,
                                           const Place& target, Policy policy) {
   const std::uint64_t length = length_bytes(source);
-  if (length == 0 || length != length_bytes(target)) return std::nullopt;
+  if (length == 0 || length != length_bytes(target) || shared_bytes(state, source, target) != 0)
+    return std::nullopt;
   std::optional<PlanQuestion> question(std::in_place);
   PlanKey& key = question->key;
   key.policy = policy;
@@ -207,6 +275,10 @@ Route whole_route(const TransferPlan& plan) {
   return route;
 }
 
+DeviceRef device_at(const SessionState& state, const Place& place) {
+  return device_of(state, place);
+}
+
 std::string describe_transfer(const SessionState& state, const Place& source, const Place& target) {
   return "move " + std::to_string(length_bytes(source)) + " bytes from " +
          place_text(state, source) + " to " + place_text(state, target);
@@ -215,15 +287,18 @@ std::string describe_transfer(const SessionState& state, const Place& source, co
 Result<TransferPlan> plan_transfer(SessionState& state, const Place& source, const Place& target,
                                    Policy policy) {
   const std::string attempted = describe_transfer(state, source, target);
-  if (length_bytes(source) != length_bytes(target)) {
-    return bad_place(attempted,
-                     "the target is " + std::to_string(length_bytes(target)) + " bytes long",
-                     Cause::memory_too_small);
-  }
+  if (Status lengths = check_lengths(source, target, attempted); !lengths.ok())
+    return lengths.error();
   if (Status checked = check_place(state, source, false, attempted); !checked.ok())
     return checked.error();
   if (Status checked = check_place(state, target, true, attempted); !checked.ok())
     return checked.error();
+  if (const std::uint64_t shared = shared_bytes(state, source, target); shared != 0) {
+    Error error = bad_place(
+        attempted, "source and target share " + std::to_string(shared) + " bytes of one memory");
+    error.remedy = "places that do not overlap; or move it through a region of its own";
+    return error;
+  }
 
   route::RouteRequest request{.source = source, .target = target, .policy = policy};
   const auto* source_gpu = std::get_if<GpuMemory>(&source);

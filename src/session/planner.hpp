@@ -34,6 +34,9 @@ struct PlanQuestion {
                                                         const Place& target, Policy policy);
 [[nodiscard]] Lessons lessons_of(const SessionState& state);
 
+/// What a receipt calls the device of a place, which need not exist.
+[[nodiscard]] DeviceRef device_at(const SessionState& state, const Place& place);
+
 /// "move 4096 bytes from file:/data/a.bin to gpu:0", for errors.
 [[nodiscard]] std::string describe_transfer(const SessionState& state, const Place& source,
                                             const Place& target);

@@ -2,6 +2,7 @@
 #include "session/prepare.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
@@ -148,6 +149,11 @@ Outcome never_started(SessionState& state, const Place& source, const Place& tar
   outcome.receipt.software_machine = state.host.kind() == HostKind::soft;
   outcome.receipt.add_cause(error.cause);
   outcome.error = std::move(error);
+  if (state.forked()) return outcome;
+  outcome.receipt.source = device_at(state, source);
+  outcome.receipt.target = device_at(state, target);
+  const std::scoped_lock lock(state.dispatcher->mutex());
+  state.ledger->enter_whole(outcome.receipt, false);
   return outcome;
 }
 

@@ -20,7 +20,7 @@ namespace nobounce::session {
 [[nodiscard]] Result<TransferPlan> prepare_for_later(SessionState& state, const Place& source,
                                                      const Place& target, Policy policy);
 
-/// The outcome of a transfer that could not even be planned.
+/// The outcome of a transfer that could not even be planned. It counts as failed in the ledger.
 [[nodiscard]] Outcome never_started(SessionState& state, const Place& source, const Place& target,
                                     Policy policy, Error error);
 

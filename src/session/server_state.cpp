@@ -41,11 +41,12 @@ Result<std::unique_ptr<ServerState>> ServerState::open(SessionState& session,
   const Result<system::SocketAddress> at = system::parse_socket_address(options.address);
   if (!at.ok()) return at.error();
   if (options.token.empty() && !is_loopback(*at)) {
-    return Error{.origin = ErrorOrigin::input,
-                 .attempted = "listen at " + options.address,
-                 .cause = Cause::remote_authentication_failed,
-                 .detail = "other machines can connect there, and no token was given",
-                 .remedy = "--token-file FILE, the same at both sides; or listen at 127.0.0.1"};
+    return Error{
+        .origin = ErrorOrigin::input,
+        .attempted = "listen at " + options.address,
+        .cause = Cause::remote_authentication_failed,
+        .detail = "other machines can connect there, and no token was given",
+        .remedy = "a token, the same at both sides (--token-file FILE); or listen at 127.0.0.1"};
   }
   const Result<wire::Token> token = options.token.empty()
                                         ? wire::Token::random(session.host.entropy())

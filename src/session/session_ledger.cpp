@@ -33,6 +33,12 @@ std::uint64_t ended(const std::atomic<std::uint64_t>& count) {
   return count.load(std::memory_order_acquire);
 }
 
+Cause cause_of(const std::atomic<std::uint64_t>& value) {
+  const std::uint64_t cause = load(value);
+  return cause < static_cast<std::uint64_t>(Cause::count_) ? static_cast<Cause>(cause)
+                                                           : Cause::none;
+}
+
 std::string segment_name(std::uint64_t process, std::uint64_t session) {
   return std::string(segment_prefix) + std::to_string(process) + "." + std::to_string(session);
 }
@@ -75,10 +81,12 @@ void SessionLedger::start() {
 
 /// What is said of the transfer comes before its end is counted: whoever sees the end sees it all.
 void SessionLedger::enter(const Receipt& receipt, bool staged_unasked) {
-  if (staged_unasked) add(page_->staged_under_preferred, 1);
-  if (receipt.cause_count > 0) {
-    set(page_->last_cause, static_cast<std::uint64_t>(receipt.causes[0]));
+  const Cause cause = receipt.cause_count > 0 ? receipt.causes[0] : Cause::none;
+  if (staged_unasked) {
+    set(page_->staged_cause, static_cast<std::uint64_t>(cause));
+    add(page_->staged_under_preferred, 1);
   }
+  if (cause != Cause::none) set(page_->last_cause, static_cast<std::uint64_t>(cause));
   switch (receipt.state) {
     case TransferState::done:
       end(page_->done);
@@ -129,9 +137,8 @@ LedgerSnapshot snapshot_of(const LedgerPage& page) {
     }
     copy.bytes += copy.bytes_by_member[member];
   }
-  const std::uint64_t cause = load(page.last_cause);
-  if (cause < static_cast<std::uint64_t>(Cause::count_))
-    copy.last_cause = static_cast<Cause>(cause);
+  copy.last_cause = cause_of(page.last_cause);
+  copy.staged_cause = cause_of(page.staged_cause);
   return copy;
 }
 

@@ -17,7 +17,7 @@ namespace nobounce::session {
 /// The layout in the shared segment. Changing it changes `version`.
 struct LedgerPage {
   static constexpr std::uint64_t magic_value = 0x6e6f626f756e6365;  // "nobounce"
-  static constexpr std::uint64_t version_value = 2;
+  static constexpr std::uint64_t version_value = 3;
   static constexpr std::size_t members = 5;
 
   std::atomic<std::uint64_t> magic;
@@ -33,6 +33,7 @@ struct LedgerPage {
   std::atomic<std::uint64_t> staged_under_preferred;
   std::atomic<std::uint64_t> pinned_bytes;
   std::atomic<std::uint64_t> last_cause;
+  std::atomic<std::uint64_t> staged_cause;
   std::atomic<std::uint64_t> bytes[members][carriage_count];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -47,6 +47,17 @@ void remove_stale(system::Host& host) {
   }
 }
 
+/// Whether there is any server at all on this machine, by knocking.
+std::optional<Error> nobody_listens(system::Host& host, const system::SocketAddress& address) {
+  const Result<system::Network*> network = host.network();
+  if (!network.ok()) return network.error();
+  const Result<system::SocketHandle> socket = (*network)->connect(address);
+  if (!socket.ok()) return socket.error();
+  const Result<bool> stands = (*network)->connected(*socket);
+  (*network)->close(*socket);
+  return stands.ok() ? std::nullopt : std::optional<Error>(stands.error());
+}
+
 std::string segment_name(const std::string& host, std::uint16_t port) {
   std::string name = std::string(name_prefix) + host + "-" + std::to_string(port);
   std::replace(name.begin(), name.end(), ':', '.');
@@ -100,14 +111,24 @@ Result<wire::Token> find_token(system::Host& host, const system::SocketAddress& 
       if (content.has_value()) return wire::Token::from_text(content->token);
     }
   }
+  const std::string attempted = "connect to " + to_string(address);
+  if (is_loopback(address)) {
+    if (std::optional<Error> nobody = nobody_listens(host, address)) {
+      nobody->attempted = attempted;
+      return *std::move(nobody);
+    }
+  }
   return Error{.origin = ErrorOrigin::input,
-               .attempted = "connect to " + to_string(address),
-               .cause = is_loopback(address) ? Cause::remote_unreachable
-                                             : Cause::remote_authentication_failed,
+               .attempted = attempted,
+               .cause = Cause::remote_authentication_failed,
                .detail = is_loopback(address)
-                             ? "no token was given, and no server of this user left one there"
+                             ? "no token was given, and no server of this user left one for it"
                              : "no token was given",
-               .remedy = "start the server there, or give both sides the same --token-file"};
+               .remedy = is_loopback(address)
+                             ? "a server that was given a token (nobounce serve --token-file FILE) "
+                               "needs the same here"
+                             : "the token of the server (nobounce serve --token-file FILE), the "
+                               "same here"};
 }
 
 }  // namespace nobounce::session

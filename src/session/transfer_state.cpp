@@ -430,6 +430,7 @@ void TransferState_::finish() {
     }
     receipt_.add_cause(first_error_->cause);
   }
+  note_written_file();
   name_written_file();
   note_partial_arrival();
   report();
@@ -440,6 +441,16 @@ void TransferState_::finish() {
   done = true;
   session.host.workers().notify();
   if (owner_ != nullptr) owner_->on_end();
+}
+
+void TransferState_::note_written_file() {
+  const auto* range = std::get_if<FileRange>(&target);
+  if (range == nullptr || (segment_index_ == 0 && segment_done_bytes_ == 0)) return;
+  const FileEntry* file = session.files.entry(range->file);
+  if (file == nullptr || file->writes == nullptr) return;
+  const Cause why = first_error_.has_value() ? first_error_->cause : Cause::none;
+  file->writes->note({range->offset.value, range->offset.value + range->length_bytes},
+                     receipt_.state, why);
 }
 
 void TransferState_::name_written_file() {

@@ -110,6 +110,8 @@ struct TransferState_ : CompletionSink {
   void take(const core::Completion& completion);
   /// A source file that is not what it was when it was opened is named in the receipt.
   void note_changed_source();
+  /// Before a file is committed it is asked which of its bytes are whole.
+  void note_written_file();
   /// A file under its temporary name is unknown to the caller.
   void name_written_file();
   void stop_pending();

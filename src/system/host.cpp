@@ -13,21 +13,17 @@ Error not_offered(const char* what) {
 
 }  // namespace
 
-namespace system {
-
-Result<Verbs*> Host::verbs() {
+Result<system::Verbs*> Host::verbs() {
   return not_offered("RDMA adapters");
 }
 
-Result<Network*> Host::network() {
+Result<system::Network*> Host::network() {
   return not_offered("network");
 }
 
-Result<Pci*> Host::pci() {
+Result<system::Pci*> Host::pci() {
   return not_offered("PCI functions");
 }
-
-}  // namespace system
 
 std::string_view to_string(HostKind kind) {
   switch (kind) {
@@ -41,7 +37,7 @@ std::string_view to_string(HostKind kind) {
   return "unknown";
 }
 
-void HostDeleter::operator()(system::Host* host) const {
+void HostDeleter::operator()(Host* host) const {
   delete host;
 }
 

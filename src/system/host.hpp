@@ -68,6 +68,10 @@ class Entropy {
   virtual void fill(std::span<std::byte> target) = 0;
 };
 
+}  // namespace nobounce::system
+
+namespace nobounce {
+
 /// References stay valid as long as the Host. Parts are thread-safe unless they say otherwise.
 class Host {
  public:
@@ -82,24 +86,30 @@ class Host {
 
   /// The foreign tables. Where the library is absent the error (origin os, ENOENT or what dlopen
   /// said) names the file it looked for.
-  [[nodiscard]] virtual Result<Cuda*> cuda() = 0;
-  [[nodiscard]] virtual Result<Nvml*> nvml() = 0;
-  [[nodiscard]] virtual Result<Cufile*> cufile() = 0;
+  [[nodiscard]] virtual Result<system::Cuda*> cuda() = 0;
+  [[nodiscard]] virtual Result<system::Nvml*> nvml() = 0;
+  [[nodiscard]] virtual Result<system::Cufile*> cufile() = 0;
   /// RDMA verbs, TCP, and PCI functions that this process may own. A host that does not offer one
   /// says so (origin os, ENOSYS).
-  [[nodiscard]] virtual Result<Verbs*> verbs();
-  [[nodiscard]] virtual Result<Network*> network();
-  [[nodiscard]] virtual Result<Pci*> pci();
+  [[nodiscard]] virtual Result<system::Verbs*> verbs();
+  [[nodiscard]] virtual Result<system::Network*> network();
+  [[nodiscard]] virtual Result<system::Pci*> pci();
 
-  [[nodiscard]] virtual Files& files() = 0;
-  [[nodiscard]] virtual Storage& storage() = 0;
-  [[nodiscard]] virtual Memory& memory() = 0;
-  [[nodiscard]] virtual Workers& workers() = 0;
-  [[nodiscard]] virtual Counters& counters() = 0;
-  [[nodiscard]] virtual Environment& environment() = 0;
-  [[nodiscard]] virtual Process& process() = 0;
-  [[nodiscard]] virtual Clock& clock() = 0;
-  [[nodiscard]] virtual Entropy& entropy() = 0;
+  [[nodiscard]] virtual system::Files& files() = 0;
+  [[nodiscard]] virtual system::Storage& storage() = 0;
+  [[nodiscard]] virtual system::Memory& memory() = 0;
+  [[nodiscard]] virtual system::Workers& workers() = 0;
+  [[nodiscard]] virtual system::Counters& counters() = 0;
+  [[nodiscard]] virtual system::Environment& environment() = 0;
+  [[nodiscard]] virtual system::Process& process() = 0;
+  [[nodiscard]] virtual system::Clock& clock() = 0;
+  [[nodiscard]] virtual system::Entropy& entropy() = 0;
 };
+
+}  // namespace nobounce
+
+namespace nobounce::system {
+
+using nobounce::Host;
 
 }  // namespace nobounce::system

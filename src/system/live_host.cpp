@@ -54,7 +54,7 @@ class LazyTable {
 };
 
 constexpr const char* driver_remedy =
-    "install the NVIDIA driver; without a GPU, try --machine soft:workstation";
+    "install the NVIDIA driver; without a GPU, try a software machine (soft:workstation)";
 
 constexpr const char* cufile_remedy = "install libcufile, which comes with the CUDA toolkit";
 

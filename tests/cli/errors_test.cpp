@@ -227,6 +227,17 @@ TEST(BadFiles, AFullDiskLeavesTheOldFileWhole) {
   EXPECT_EQ(disk.folder().names().size(), 1U);
 }
 
+TEST(BadFiles, AFullDiskIsFoundOutBeforeAProofIsMade) {
+  const SmallDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "no tmpfs can be mounted here: " << disk.reason();
+  std::ofstream(disk.folder().file("full")) << std::string(2u << 20, 'x');
+  const Ran ran = run_soft({"prove", "--pair", "gpu:0,gpu:1", "--volumes", "1MiB,2MiB,4MiB",
+                            "--save", disk.folder().file("proof.json"), "--json"});
+  EXPECT_EQ(ran.exit_code, 1) << ran.out << ran.err;
+  EXPECT_EQ(number_at(document_of(ran), "/code"), static_cast<std::uint64_t>(ENOSPC));
+  EXPECT_EQ(disk.folder().names().size(), 1U);
+}
+
 TEST(BadGpus, OneThatIsNotThereIsRefusedWithTheListOfThoseThatAre) {
   const core::Json error = expect_soft_error({"copy", "gpu:7", "host", "--length", "10"}, 1);
   const std::string text = core::dump_json(error);

@@ -58,6 +58,16 @@ TEST(Hops, ThatNobodyMovesAreNotSupportedRatherThanRefused) {
     EXPECT_TRUE(holds(text_at(error, "/detail"), "not supported")) << core::dump_json(error);
     EXPECT_TRUE(holds(text_at(error, "/remedy"), there + " host ")) << core::dump_json(error);
   }
+  const std::string drive = "nvme:0000:0a:00.0";
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"copy", drive, file},
+                                                {"copy", file, drive},
+                                                {"copy", drive, "nvme:0000:0b:00.0"},
+                                                {"copy", there, drive}}) {
+    std::vector<std::string> taking = words;
+    taking.emplace_back("--take");
+    const core::Json error = expect_usage_error(taking);
+    EXPECT_TRUE(holds(text_at(error, "/detail"), "not supported")) << core::dump_json(error);
+  }
   EXPECT_TRUE(folder.names().empty());
   EXPECT_EQ(run_soft({"copy", there, "host", file}).exit_code, 0);
   EXPECT_EQ(run_soft({"copy", file, "host", there}).exit_code, 0);
@@ -111,7 +121,7 @@ TEST(InPlace, AnInterruptionNamesTheFileAndWhatBecameOfIt) {
   const std::string path = folder.file("target");
   for (const bool in_place : {false, true}) {
     std::vector<std::string> words{program_path(), "copy",      "gpu:0",
-                                   path,           "--length",  "1GiB",
+                                   path,           "--length",  "256MiB",
                                    "--no-verify",  "--machine", "soft:workstation"};
     write_file(path, random_bytes(1000, 1));
     if (in_place) words.emplace_back("--in-place");
@@ -287,6 +297,10 @@ TEST(Remedies, AreThoseOfTheError) {
     EXPECT_FALSE(holds(ran.err, "shows the devices there are")) << ran.err;
   }
   EXPECT_TRUE(holds(run_soft({"copy", folder.file(std::string(300, 'x')), "gpu:0"}).err, "255"));
+  EXPECT_TRUE(holds(run_soft({"copy", "gpu:0", "gpu:9"}).err, "shows the devices there are"));
+  const Ran name = run_soft({"serve", "--place", "gpu:0", "--length", "4096", "--name", "a/b"});
+  EXPECT_EQ(name.exit_code, 2);
+  EXPECT_TRUE(holds(name.err, "try: --name ")) << name.err;
   Serving server({"--place", "gpu:0", "--length", "4096", "--name", "w"});
   const Ran taken = run_soft({"serve", "--place", "gpu:0", "--length", "4096", "--name", "w",
                               "--listen", server.address()});

@@ -2,10 +2,12 @@
 // the guide against this file, line by line.
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <thread>
 #include <vector>
 
+#include <nobounce/receipt_text.hpp>
 #include <nobounce/session.hpp>
 #include <nobounce/software_machine.hpp>
 
@@ -25,7 +27,7 @@ HostPointer open_host() {
   return software_machine(*software_machine_description("workstation")).value();
 }
 
-void print(const Receipt& receipt) {
+void explain(const Receipt& receipt) {
   for (std::uint8_t i = 0; i < receipt.cause_count; ++i) {
     const CauseRow& cause = cause_row(receipt.causes[i]);
     std::cout << cause.id << ": " << cause.sentence << "; " << cause.remedy << '\n';
@@ -89,7 +91,9 @@ int main(int argc, char** argv) {
 
   const Outcome outcome =
       session->transfer(file->place(), memory->place(), {.policy = Policy::direct_required});
-  if (outcome.receipt.state == TransferState::refused) print(outcome.receipt);
+  std::cout << to_text(outcome.receipt, session->names_of(outcome.receipt));
+  if (outcome.receipt.state == TransferState::refused) explain(outcome.receipt);
+  std::ofstream("/dev/null") << to_json_text(outcome.receipt, session->names_of(outcome.receipt));
   expect(outcome.ok(), "transfer");
 
   wait_for_a_while(*session, *file, *memory);

@@ -161,21 +161,21 @@ NOBOUNCE_LED_HERE(std::unique_ptr<core::Provider>, storage_provider,
                    const system::OpenFiles& files,
                    const provider::CufileConfiguration& configuration),
                   "_ZN8nobounce8provider21make_storage_providerERNS_"
-                  "6system4HostERNS1_12CudaContextsERKNS1_"
+                  "4HostERNS_6system12CudaContextsERKNS3_"
                   "9OpenFilesERKNS0_19CufileConfigurationE")
 NOBOUNCE_LED_HERE(std::unique_ptr<PeerProvider>, peer_provider,
                   (system::Host & host, system::CudaContexts& contexts, const Machine& machine),
-                  "_ZN8nobounce8provider18make_peer_providerERNS_6system4HostERNS1_"
+                  "_ZN8nobounce8provider18make_peer_providerERNS_4HostERNS_6system"
                   "12CudaContextsERKNS_7MachineE")
 NOBOUNCE_LED_HERE(std::unique_ptr<core::Provider>, host_provider,
                   (system::Host & host, system::CudaContexts& contexts),
-                  "_ZN8nobounce8provider18make_host_providerERNS_6system4HostERNS1_"
+                  "_ZN8nobounce8provider18make_host_providerERNS_4HostERNS_6system"
                   "12CudaContextsE")
 NOBOUNCE_LED_HERE(std::unique_ptr<core::Provider>, staged_provider,
                   (system::Host & host, system::CudaContexts* contexts,
                    const system::OpenFiles& files, const provider::StagedOptions& options),
-                  "_ZN8nobounce8provider20make_staged_providerERNS_6system4HostEPNS1_"
-                  "12CudaContextsERKNS1_9OpenFilesERKNS0_13StagedOptionsE")
+                  "_ZN8nobounce8provider20make_staged_providerERNS_4HostEPNS_6system"
+                  "12CudaContextsERKNS3_9OpenFilesERKNS0_13StagedOptionsE")
 NOBOUNCE_LED_HERE(bool, probe,
                   (session::SessionState & state, const session::TransferPlan& plan,
                    const Place& source, const Place& target, bool in_own_memory),

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "support/soft_session.hpp"
+#include "system/faulty_host.hpp"
 
 namespace nobounce {
 namespace {
@@ -60,6 +62,45 @@ TEST_F(WrittenFiles, WithoutCommitLeaveTheOldFileWholeAndNoTrace) {
   }
   EXPECT_EQ(read_file(directory_.file("target")), old);
   EXPECT_EQ(directory_.names(), std::vector<std::string>{"target"});
+}
+
+TEST_F(WrittenFiles, LeaveNothingWhereTheyCannotBeOpened) {
+  for (const FileMode mode : {FileMode::replace, FileMode::in_place}) {
+    const auto full = system::FaultyHost::wrap(
+        soft_.host(), {.fail_call = 1, .only = "storage.allocate", .errno_value = ENOSPC});
+    Result<Session> session = Session::open(*full, SoftSession::quiet());
+    ASSERT_TRUE(session.ok());
+    const FileOptions options{.mode = mode, .length_bytes = 5000};
+    const Result<File> file = session->open_file(directory_.file("new"), options);
+    ASSERT_FALSE(file.ok());
+    EXPECT_EQ(file.error().code, ENOSPC);
+    EXPECT_FALSE(remedy_of(file.error()).empty());
+    EXPECT_TRUE(directory_.names().empty());
+    write_file(directory_.file("old"), random_bytes(10, 3));
+    const auto again = system::FaultyHost::wrap(
+        soft_.host(), {.fail_call = 1, .only = "storage.allocate", .errno_value = ENOSPC});
+    Result<Session> other = Session::open(*again, SoftSession::quiet());
+    ASSERT_TRUE(other.ok());
+    EXPECT_FALSE(other->open_file(directory_.file("old"), options).ok());
+    EXPECT_EQ(directory_.names(), std::vector<std::string>{"old"});
+    EXPECT_EQ(read_file(directory_.file("old")), random_bytes(10, 3));
+    ::unlink(directory_.file("old").c_str());
+  }
+}
+
+TEST_F(WrittenFiles, SayWhereNoneCanBe) {
+  const FileOptions options{.mode = FileMode::replace, .length_bytes = 10};
+  const Result<File> missing = soft_->open_file(directory_.file("no/new"), options);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().detail, "there is no directory " + directory_.file("no"));
+  EXPECT_EQ(missing.error().remedy, "mkdir -p " + directory_.file("no"));
+  const Result<File> kernel = soft_->open_file("/proc/nobounce", options);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().remedy.find("mkdir"), std::string::npos) << kernel.error().remedy;
+  EXPECT_FALSE(remedy_of(kernel.error()).empty());
+  const Result<File> absent = soft_->open_file(directory_.file("absent"));
+  ASSERT_FALSE(absent.ok());
+  EXPECT_FALSE(remedy_of(absent.error()).empty());
 }
 
 TEST_F(WrittenFiles, KeepModeAndExtendedAttributesOfTheOldFile) {

@@ -82,7 +82,9 @@ TEST_P(StoragePreconditions, StagesWithTheCauseRefusesWithItAndChecksUnmetWithAR
     const std::string target = directory.file("target");
     Result<File> file =
         broken.writing
-            ? soft->open_file(target, {.mode = FileMode::replace, .length_bytes = bytes.size()})
+            ? soft->open_file(target, {.mode = FileMode::replace,
+                                       .length_bytes = bytes.size(),
+                                       .gaps = FileGaps::kept})  // what is refused is not written
             : soft->open_file(path);
     ASSERT_TRUE(file.ok()) << to_string(file.error());
     soft.begin_account();

@@ -337,6 +337,19 @@ TEST_F(Refusals, AWrongTokenIsRefusedAndLogged) {
   expect_served();
 }
 
+/// The rig's server has a token of its own, and leaves none for others of the user.
+TEST_F(Refusals, WhoGivesNoTokenIsToldThatOneIsNeeded) {
+  const Result<Peer> peer = rig.client().connect(rig.server().address());
+  ASSERT_FALSE(peer.ok());
+  EXPECT_EQ(peer.error().cause, Cause::remote_authentication_failed) << to_string(peer.error());
+  EXPECT_NE(peer.error().detail.find("no token was given"), std::string::npos);
+  EXPECT_NE(peer.error().remedy.find("token"), std::string::npos);
+  const Result<Peer> nobody = rig.client().connect("127.0.0.1:1");
+  ASSERT_FALSE(nobody.ok());
+  EXPECT_EQ(nobody.error().cause, Cause::remote_unreachable);
+  expect_served();
+}
+
 TEST_F(Refusals, NobodyThereIsUnreachable) {
   const Result<Peer> peer = rig.client().connect("127.0.0.1:1", RemoteRig::secret());
   ASSERT_FALSE(peer.ok());

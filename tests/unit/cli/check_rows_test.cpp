@@ -43,6 +43,14 @@ TEST(StorageRow, StagesForOneUnmetFindingWhateverElse) {
   EXPECT_FALSE(row.degraded);
 }
 
+TEST(StorageRow, IsImpossibleForWhatIsNoRegularFile) {
+  const report::CheckRow row =
+      row_of({finding(Cause::storage_nvidia_fs_absent, FindingState::unmet),
+              finding(Cause::storage_not_a_regular_file, FindingState::unmet)});
+  EXPECT_EQ(row.verdict, Verdict::impossible);
+  EXPECT_EQ(row.state, FindingState::unmet);
+}
+
 TEST(StorageRow, IsUnknownWhereAFindingIs) {
   const report::CheckRow row =
       row_of({finding(Cause::storage_cufile_absent, FindingState::met),

@@ -189,7 +189,7 @@ TEST(MachineJson, AnEmptyDocumentIsAMachineWithoutDevices) {
   EXPECT_EQ(machine.host_bridges.size(), 1u);
   ASSERT_EQ(machine.mounts.size(), 1u);
   EXPECT_EQ(machine.mounts[0].point, "/");
-  EXPECT_EQ(machine.mounts[0].type, "overlay");
+  EXPECT_EQ(machine.mounts[0].type, "tmpfs");
   EXPECT_EQ(machine.mounts[0].drive, "");
 }
 

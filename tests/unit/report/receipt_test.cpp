@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include <nobounce/receipt_text.hpp>
 #include "report/bus_report.hpp"
 #include "report/receipt_report.hpp"
 
@@ -53,6 +54,16 @@ TEST(ReceiptText, NamesCarriagesCausesAndTheirRemedies) {
   EXPECT_TRUE(holds(text, "8,192 B (8 KiB) of pinned host memory")) << text;
   EXPECT_FALSE(holds(text, "device_bounced")) << text;
   EXPECT_FALSE(holds(text, "\x1b")) << text;
+}
+
+TEST(ReceiptText, IsWhatProgramsPrintToo) {
+  NamedReceipt named = staged_receipt();
+  named.verified.reset();
+  ReceiptNames names{named.source, named.target, "live", "live"};
+  EXPECT_EQ(to_text(named.receipt, names), receipt_text(named, {}));
+  EXPECT_EQ(to_json_text(named.receipt, names), core::dump_json(receipt_json(named)) + "\n");
+  names.machine_kind = "soft";
+  EXPECT_TRUE(holds(to_text(named.receipt, names), "software machine: live"));
 }
 
 TEST(ReceiptText, SaysHowMuchIsMissing) {

@@ -53,6 +53,20 @@ TEST(SessionsJson, RepeatsTheSnapshot) {
   EXPECT_EQ(*core::resolve_pointer(json, "/sessions/0/transfers/refused")->as_unsigned(), 1U);
 }
 
+TEST(Sessions, ThatWereKilledRunNothingAnyMore) {
+  LedgerSnapshot ledger = busy_ledger();
+  ledger.transfers_running = 1;
+  EXPECT_TRUE(holds(sessions_text({ledger}, {}), "1 running"));
+  ledger.alive = false;
+  EXPECT_TRUE(holds(sessions_text({ledger}, {}), "1 cut off"));
+  EXPECT_FALSE(holds(sessions_text({ledger}, {}), "1 running"));
+  const core::Json json = sessions_json({ledger});
+  EXPECT_EQ(*core::resolve_pointer(json, "/sessions/0/transfers/running")->as_unsigned(), 0U);
+  EXPECT_EQ(*core::resolve_pointer(json, "/sessions/0/transfers/cut_off")->as_unsigned(), 1U);
+  EXPECT_TRUE(holds(sessions_prometheus({ledger}),
+                    "nobounce_transfers_running{pid=\"4711\",session=\"2\",machine=\"soft\"} 0\n"));
+}
+
 TEST(SessionsPrometheus, GivesEverySampleATypeAndOneValue) {
   const std::string text = sessions_prometheus({busy_ledger()});
   EXPECT_TRUE(
