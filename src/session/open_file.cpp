@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t name_max = 255;
 constexpr int errno_not_found = 2;       // ENOENT
-constexpr int errno_exists = 17;         // EEXIST
+constexpr int errno_file_exists = 17;    // EEXIST
 constexpr int errno_not_supported = 95;  // EOPNOTSUPP
 constexpr unsigned private_mode = 0600;
 
@@ -190,7 +190,7 @@ Status open_for_writing(SessionState& state, const std::string& final_path,
         {.access = system::FileAccess::read_write, .create = true, .exclusive = is_new});
     if (opened.ok() && is_new) {
       guard.created = final_path;
-    } else if (is_new && opened.error().code == errno_exists) {  // somebody was faster
+    } else if (is_new && opened.error().code == errno_file_exists) {  // somebody was faster
       opened = storage.open(final_path, {.access = system::FileAccess::read_write});
     }
     if (!opened.ok())
