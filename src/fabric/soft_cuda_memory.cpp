@@ -224,7 +224,7 @@ CUresult SoftCuda::pointer_get_attributes(unsigned count, int* attributes, void*
     if (pointer_get_attribute(data[i], attributes[i], pointer) == cuda::success) continue;
     const std::size_t width = width_of(attributes[i]);
     if (width == 0 || data[i] == nullptr) return cuda::error_invalid_value;
-    std::memset(data[i], 0, width);
+    std::memset(data[i], 0, width);  // layers: an answer, not an array of memory
   }
   return cuda::success;
 }
