@@ -1,5 +1,5 @@
-// Inside the guest: our NVMe driver through vfio-pci with an IOMMU, and the BAR of ivshmem, which is
-// ours too, as its peer. The kernel's own driver fills the disk before and reads it afterwards.
+// Inside the guest: our NVMe driver through vfio-pci with an IOMMU, and the BAR of ivshmem, which
+// is ours too, as its peer. The kernel's own driver fills the disk before and reads it afterwards.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -64,8 +64,7 @@ class VfioRig final : public support::NvmeRig {
     if (!peer.ok()) ADD_FAILURE() << to_string(peer.error());
     drive_ = std::move(*drive);
     peer_function_ = std::move(*peer);
-    const Result<Iova> iova =
-        drive_->map_peer(*peer_function_, 2, 0, peer_function_->bar_bytes(2));
+    const Result<Iova> iova = drive_->map_peer(*peer_function_, 2, 0, peer_function_->bar_bytes(2));
     if (!iova.ok()) ADD_FAILURE() << to_string(iova.error());
     peer_ = *iova;
   }
@@ -116,7 +115,8 @@ TEST(VfioNvme, ReachesNothingThatWasUnmapped) {
   ASSERT_NE(drive, nullptr);
   rig.fill_peer(0, Bytes(4096, std::byte{0xee}));
   rig.unmap_peer();
-  const Result<system::nvme::Completion> done = drive->execute(support::command_of(*drive, Opcode::read, 0, 8, rig.peer()));
+  const Result<system::nvme::Completion> done =
+      drive->execute(support::command_of(*drive, Opcode::read, 0, 8, rig.peer()));
   (void)done;  // some controllers notice, some do not
   EXPECT_TRUE(rig.look_at_peer(0, 4096) == Bytes(4096, std::byte{0xee}));
 }

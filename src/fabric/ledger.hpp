@@ -97,9 +97,9 @@ class Ledger {
   /// How the bytes that now lie in [address, address + length) of a memory space or file arrived
   /// since the last clear_requests; a byte that arrived twice counts by its last arrival. From
   /// media, the wire or peer memory by DMA: direct; what came over the wire from this machine's own
-  /// DRAM, as if it had come straight from there. From the same GPU's internal memory: device_bounced. From
-  /// DRAM by a copy engine or the CPU: staged, unless the DRAM extent is `user_source` (the
-  /// transfer's own source or target: direct).
+  /// DRAM, as if it had come straight from there. From the same GPU's internal memory:
+  /// device_bounced. From DRAM by a copy engine or the CPU: staged, unless the DRAM extent is
+  /// `user_source` (the transfer's own source or target: direct).
   [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes) const;
   [[nodiscard]] Arrivals arrivals(const Extent& target, std::uint64_t length_bytes,
                                   const Extent& user_source,

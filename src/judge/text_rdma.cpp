@@ -434,19 +434,18 @@ void judge_registrations(TextCase& text) {
   }
   if (!text.any(SignKind::buffer_registered)) {
     for (const CaptureSign* sign : text.all(SignKind::host_memory_run)) {
-      TextRow& row =
-          text.add(Member::rdma, Verdict::unknown, sign->target.empty() ? "NIC" : sign->target,
-                   "both",
-                   sign->word == "host" ? "the measurement never touched GPU memory"
-                   : sign->word == "asked"
-                       ? "the command line asks for GPU memory, and the lines that show its "
-                         "allocation are not in the text"
-                       : "neither the command line is in the text nor what perftest prints of GPU "
-                         "memory before its table: whether any took part is not known");
+      TextRow& row = text.add(
+          Member::rdma, Verdict::unknown, sign->target.empty() ? "NIC" : sign->target, "both",
+          sign->word == "host" ? "the measurement never touched GPU memory"
+          : sign->word == "asked"
+              ? "the command line asks for GPU memory, and the lines that show its "
+                "allocation are not in the text"
+              : "neither the command line is in the text nor what perftest prints of GPU "
+                "memory before its table: whether any took part is not known");
       row.target = sign->target;
       row.format = "perftest";
-      blame(row, sign->word == "host" ? Cause::rdma_host_memory_test
-                                      : Cause::evidence_text_incomplete);
+      blame(row,
+            sign->word == "host" ? Cause::rdma_host_memory_test : Cause::evidence_text_incomplete);
       cite(row, *sign);
     }
   }

@@ -43,8 +43,8 @@ class PciFunction {
   [[nodiscard]] virtual std::uint64_t read64(unsigned bar, std::uint64_t offset) = 0;
   virtual void write32(unsigned bar, std::uint64_t offset, std::uint32_t value) = 0;
   virtual void write64(unsigned bar, std::uint64_t offset, std::uint64_t value) = 0;
-  /// The BAR in this process's addresses, to be registered with CUDA for kernels to use; empty where
-  /// there is no raw mapping. On a software machine the CPU itself faults on it.
+  /// The BAR in this process's addresses, to be registered with CUDA for kernels to use; empty
+  /// where there is no raw mapping. On a software machine the CPU itself faults on it.
   [[nodiscard]] virtual std::span<std::byte> bar_mapping(unsigned bar) = 0;
 
   [[nodiscard]] virtual Status set_bus_mastering(BusMastering mode) = 0;

@@ -32,8 +32,7 @@ TEST(CopyDrive, WritesReceiptsAsDocuments) {
 
 TEST(CopyDrive, IsRefusedWhereTheDriveIsInUseOrNotWhole) {
   const core::Json machine = document_of(run({"topo", "--machine", "soft:spare-drive", "--json"}));
-  const std::string used =
-      "nvme:" + text_at(machine, "/drives/0/bdf");
+  const std::string used = "nvme:" + text_at(machine, "/drives/0/bdf");
   const Ran mounted = run({"copy", used, "gpu:0", "--take", "--machine", "soft:spare-drive"});
   EXPECT_EQ(mounted.exit_code, 1);
   EXPECT_TRUE(holds(mounted.err, "nvme.in_use")) << mounted.err;

@@ -50,8 +50,7 @@ TEST(ClosingLine, CountsAllTransfersAndNamesTheCauseOfThoseThatStaged) {
     Result<File> file = session->open_file(directory.file("data"));
     Result<Region> region = session->allocate(0, 100'000);
     ASSERT_TRUE(file.ok() && region.ok());
-    for (int i = 0; i < 3; ++i)
-      EXPECT_TRUE(session->transfer(file->place(), region->place()).ok());
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(session->transfer(file->place(), region->place()).ok());
     const TransferOptions staged{.policy = Policy::staged_only};
     EXPECT_TRUE(session->transfer(file->place(), region->place(), staged).ok());
     EXPECT_FALSE(session->transfer(file->place(0, 1), region->place(0, 2)).ok());

@@ -1,5 +1,5 @@
-// The parsers and what they rest on link without the rest of the library: the fuzzers need that, and where
-// there is no clang only this program says so.
+// The parsers and what they rest on link without the rest of the library: the fuzzers need that,
+// and where there is no clang only this program says so.
 #include <cstdio>
 
 int main() {

@@ -209,13 +209,13 @@ inline void hands_over(NvmeRig& rig) {
   }
 }
 
-#define NOBOUNCE_NVME_CASES(TEST_OF)                                      \
-  TEST_OF(SaysWhatItIs, says_what_it_is)                                  \
-  TEST_OF(ReadsIntoThePeer, reads_into_the_peer)                          \
-  TEST_OF(WritesFromThePeer, writes_from_the_peer)                        \
-  TEST_OF(MovesHostMemory, moves_host_memory)                             \
-  TEST_OF(TellsErrors, tells_errors)                                      \
-  TEST_OF(Restarts, restarts)                                             \
+#define NOBOUNCE_NVME_CASES(TEST_OF)               \
+  TEST_OF(SaysWhatItIs, says_what_it_is)           \
+  TEST_OF(ReadsIntoThePeer, reads_into_the_peer)   \
+  TEST_OF(WritesFromThePeer, writes_from_the_peer) \
+  TEST_OF(MovesHostMemory, moves_host_memory)      \
+  TEST_OF(TellsErrors, tells_errors)               \
+  TEST_OF(Restarts, restarts)                      \
   TEST_OF(HandsOver, hands_over)
 
 }  // namespace nobounce::support
