@@ -21,10 +21,12 @@ class SilentStorage final : public support::AroundStorage {
   using AroundStorage::AroundStorage;
   Result<std::size_t> read(system::FileHandle file, std::byte* target, std::size_t length_bytes,
                            FileOffset offset) override {
+    held += silent ? 1 : 0;
     while (silent) std::this_thread::yield();
     return AroundStorage::read(file, target, length_bytes, offset);
   }
   std::atomic<bool> silent{false};
+  std::atomic<int> held{0};
 };
 
 TEST(SilentFile, DoesNotHoldUpABlockingTransferBeyondItsDeadline) {
@@ -39,16 +41,20 @@ TEST(SilentFile, DoesNotHoldUpABlockingTransferBeyondItsDeadline) {
   std::optional<File> file(*session->open_file(directory.file("data")));
   std::optional<Region> target(*session->allocate_host(part));
   storage.silent = true;
-  const Outcome outcome =
-      session->transfer(file->place(0, part), target->place(),
-                        {.policy = Policy::staged_only, .deadline_ns = 5'000'000});
+  // On a busy machine nobody may have begun to read by then: with more time somebody has.
+  Outcome outcome;
+  for (std::uint64_t deadline_ns = 50'000'000; storage.held == 0; deadline_ns *= 4) {
+    outcome = session->transfer(file->place(0, part), target->place(),
+                                {.policy = Policy::staged_only, .deadline_ns = deadline_ns});
+    ASSERT_LT(deadline_ns, 100'000'000'000u) << "the file is never read";
+  }
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.receipt.state, TransferState::cancelled);
   EXPECT_EQ(outcome.error->cause, Cause::session_deadline_passed);
   EXPECT_NE(outcome.error->detail.find("may still arrive"), std::string::npos)
       << outcome.error->detail;
   EXPECT_EQ(outcome.receipt.bytes.total(), 0u);
-  EXPECT_GT(outcome.receipt.elapsed_ns, 5'000'000u);
+  EXPECT_GT(outcome.receipt.elapsed_ns, 50'000'000u);
   // Its places stay, and the session ends in order once the file has answered.
   target.reset();
   file.reset();
