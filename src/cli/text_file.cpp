@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/function_ref.hpp"
 #include "system/append.hpp"
 
 namespace nobounce::cli {
@@ -67,22 +68,33 @@ std::string temporary_name(system::Host& host, const std::string& path) {
   return path + ".nobounce-" + std::to_string(host.process().id());
 }
 
+/// Writes a new file, and `then` with it once it is whole and closed. It is removed where either
+/// fails.
+Status write_new(system::Storage& storage, const std::string& name, const std::string& text,
+                 unsigned mode, core::FunctionRef<Status()> then) {
+  const Result<system::FileHandle> handle = storage.open(name, {.access = system::FileAccess::write,
+                                                                .create = true,
+                                                                .exclusive = true,
+                                                                .truncate = false,
+                                                                .direct = false,
+                                                                .mode = mode});
+  if (!handle.ok()) return handle.error();
+  OpenedFile file(storage, *handle);
+  Status status = write_all(storage, file.get(), text);
+  if (Status closed = file.close(); status.ok()) status = closed;
+  if (status.ok()) status = then();
+  if (!status.ok()) (void)storage.remove(name);
+  return status;
+}
+
 /// A file beside it of about a report's length, which is removed at once.
 Status try_beside(system::Host& host, const std::string& path) {
   constexpr std::size_t trial_bytes = 128u << 10;
   system::Storage& storage = host.storage();
   const std::string temporary = temporary_name(host, path);
-  const Result<system::FileHandle> handle =
-      storage.open(temporary, {.access = system::FileAccess::write,
-                               .create = true,
-                               .exclusive = true,
-                               .truncate = false,
-                               .direct = false});
-  if (!handle.ok()) return write_error(handle.error(), path);
-  OpenedFile file(storage, *handle);
-  Status status = write_all(storage, file.get(), std::string(trial_bytes, ' '));
-  if (Status closed = file.close(); status.ok()) status = closed;
-  (void)storage.remove(temporary);
+  const Status status =
+      write_new(storage, temporary, std::string(trial_bytes, ' '), system::OpenOptions{}.mode,
+                [&] { return storage.remove(temporary); });
   if (!status.ok()) return write_error(status.error(), path);
   return status;
 }
@@ -119,21 +131,10 @@ Status replace(system::Host& host, const std::string& path, const std::string& t
                unsigned mode) {
   system::Storage& storage = host.storage();
   const std::string temporary = temporary_name(host, path);
-  const Result<system::FileHandle> handle =
-      storage.open(temporary, {.access = system::FileAccess::write,
-                               .create = true,
-                               .exclusive = true,
-                               .truncate = false,
-                               .direct = false,
-                               .mode = mode});
-  if (!handle.ok()) return write_error(handle.error(), path);
-  OpenedFile file(storage, *handle);
-  Status status = write_all(storage, file.get(), text);
-  if (Status closed = file.close(); status.ok()) status = closed;
-  if (status.ok()) status = storage.rename(temporary, path);
-  if (status.ok()) return status;
-  (void)storage.remove(temporary);
-  return write_error(status.error(), path);
+  const Status status =
+      write_new(storage, temporary, text, mode, [&] { return storage.rename(temporary, path); });
+  if (!status.ok()) return write_error(status.error(), path);
+  return status;
 }
 
 }  // namespace

@@ -298,6 +298,20 @@ bool TransferState_::give_up() {
   return given_up;
 }
 
+/// How what has arrived went: also of a transfer that nobody waits for any more.
+void TransferState_::note_arrival(Receipt& receipt) const {
+  const Route& route = plan.common->route;
+  const CarriageBytes& arrived = receipt.bytes;
+  receipt.degraded = route.degraded && carried_directly(arrived);
+  // Bytes that were staged in the end, planned or not, went the worse way: the receipt names that.
+  const bool staged = arrived[Carriage::staged] + arrived[Carriage::unattributed] > 0;
+  if (arrived.total() > 0) receipt.link = staged ? plan.common->staged_link : route.link;
+  const DeviceRef target_device = plan.common->target;
+  if (target_device.kind != DeviceRef::Kind::file) return;
+  const FileEntry* file = session.files.entry(target_device.index);
+  if (file != nullptr && file->written_in_place) receipt.add_cause(Cause::file_written_in_place);
+}
+
 std::optional<Outcome> TransferState_::give_up_because(Cause why) {
   const std::scoped_lock lock(session.dispatcher->mutex());
   if (done) return std::nullopt;
@@ -306,7 +320,7 @@ std::optional<Outcome> TransferState_::give_up_because(Cause why) {
   left.receipt.state = TransferState::cancelled;
   left.receipt.add_cause(why);
   left.receipt.elapsed_ns = session.host.clock().now_ns() - receipt_.started_ns;
-  if (left.receipt.bytes.total() > 0) left.receipt.link = plan.common->route.link;
+  note_arrival(left.receipt);
   left.error = Error{.origin = ErrorOrigin::session,
                      .attempted = describe_transfer(session, source, target),
                      .cause = why,
@@ -380,18 +394,8 @@ void TransferState_::finish() {
   // Providers read the clock anyway whenever they look.
   if (ended_ns_ == 0) ended_ns_ = session.host.clock().now_ns();
   receipt_.elapsed_ns = std::max(ended_ns_, receipt_.started_ns) - receipt_.started_ns;
-  const bool direct = carried_directly(receipt_.bytes);
-  receipt_.degraded = route.degraded && direct;
-  // Bytes that were staged in the end, planned or not, went the worse way: the receipt names that.
-  const CarriageBytes& arrived = receipt_.bytes;
-  const bool staged = arrived[Carriage::staged] + arrived[Carriage::unattributed] > 0;
-  if (arrived.total() > 0) receipt_.link = staged ? plan.common->staged_link : route.link;
   note_changed_source();
-  const DeviceRef target_device = plan.common->target;
-  if (target_device.kind == DeviceRef::Kind::file) {
-    const FileEntry* file = session.files.entry(target_device.index);
-    if (file != nullptr && file->written_in_place) receipt_.add_cause(Cause::file_written_in_place);
-  }
+  note_arrival(receipt_);
   if (route.refused) {
     receipt_.state = TransferState::refused;
     const Cause cause =

@@ -102,6 +102,7 @@ struct TransferState_ : CompletionSink {
   /// path.
   void enforce_policy(const core::Completion& completion);
   void finish();
+  void note_arrival(Receipt& receipt) const;
   void leave_running();
   /// The peer of a transfer learns that it begins, and how it ended.
   void announce();

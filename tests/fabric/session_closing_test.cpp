@@ -1,7 +1,7 @@
 // The line that a session says at its end about transfers that staged, and the ledger it rests on.
 #include <gtest/gtest.h>
 
-#include "support/around_host.hpp"
+#include "support/silent_driver.hpp"
 #include "support/soft_session.hpp"
 
 namespace nobounce {
@@ -13,26 +13,6 @@ using test::SoftSession;
 using test::TemporaryDirectory;
 using test::write_file;
 
-class WarnedProcess final : public system::Process {
- public:
-  explicit WarnedProcess(system::Process& inner) : inner_(inner) {}
-  std::uint64_t id() override { return inner_.id(); }
-  bool alive(std::uint64_t process_id) override { return inner_.alive(process_id); }
-  std::uint32_t user() override { return inner_.user(); }
-  void warn(std::string_view line) override { lines.emplace_back(line); }
-  std::vector<std::string> lines;
-
- private:
-  system::Process& inner_;
-};
-
-class WarnedHost final : public support::AroundHost {
- public:
-  explicit WarnedHost(system::Host& inner) : AroundHost(inner), warned(inner.process()) {}
-  system::Process& process() override { return warned; }
-  WarnedProcess warned;
-};
-
 /// Three stage unasked, one was asked to, one fails. What the last two have to say is no cause of
 /// the three.
 TEST(ClosingLine, CountsAllTransfersAndNamesTheCauseOfThoseThatStaged) {
@@ -41,7 +21,7 @@ TEST(ClosingLine, CountsAllTransfersAndNamesTheCauseOfThoseThatStaged) {
   auto soft = fabric::SoftHost::create(machine_with("workstation", {"/modules/nvidia_fs=false"}),
                                        {.deterministic = true});
   ASSERT_TRUE(soft.ok());
-  WarnedHost host(**soft);
+  test::HearingHost host(**soft);
   {
     SessionOptions options = SoftSession::quiet();
     options.warn_on_close = true;
@@ -59,12 +39,12 @@ TEST(ClosingLine, CountsAllTransfersAndNamesTheCauseOfThoseThatStaged) {
     EXPECT_EQ(ledger.staged_cause, Cause::storage_nvidia_fs_absent);
     EXPECT_EQ(ledger.transfers_failed, 1u);
   }
-  ASSERT_EQ(host.warned.lines.size(), 1u);
-  EXPECT_EQ(host.warned.lines[0].find(
+  ASSERT_EQ(host.heard.lines.size(), 1u);
+  EXPECT_EQ(host.heard.lines[0].find(
                 "nobounce: 3 of 5 transfers went through host memory (400000 bytes staged); the "
                 "last because of storage.nvidia_fs_absent; the receipts say why"),
             0u)
-      << host.warned.lines[0];
+      << host.heard.lines[0];
 }
 
 }  // namespace
